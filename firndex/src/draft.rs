@@ -169,7 +169,10 @@ impl Draft {
         if let Some((locked, companions)) = &self.former {
             // The new pool comes first, so there is a pool at every moment. A crash right after it leaves companions
             // of the former one, which say who was to replace it.
-            let former = locked.superblock().ok().map(|former| former.uuid);
+            let former = match locked.superblock() {
+                Ok(former) => Some(former.uuid),
+                Err(_) => companions.owner(),
+            };
             if let Some(former) = former {
                 companions.announce(former, self.file.superblock()?.uuid)?;
             }

@@ -174,18 +174,32 @@ impl Companions {
         Ok(directory)
     }
 
+    /// Whose companions there are: of a pool that does not tell any more who it is.
+    pub(crate) fn owner(&self) -> Option<u128> {
+        self.find().ok().flatten().map(|found| found.uuid())
+    }
+
+    /// Those of the pool `uuid`, for this process alone. What is another pool's, or no pool's, is not.
+    fn own(&self, uuid: u128) -> Opened<Option<SafeDirectory>> {
+        let mut found = match self.find_own(uuid) {
+            Ok(Some(found)) => found,
+            Ok(None) | Err(OpenError::InTheWay { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        found.lock()?;
+        Ok(Some(found))
+    }
+
     /// Removes the companions of the pool `uuid`, if they are its own.
     pub(crate) fn remove(&self, uuid: u128) -> Opened<()> {
-        let Ok(Some(mut found)) = self.find_own(uuid) else { return Ok(()) };
-        found.lock()?;
+        let Some(found) = self.own(uuid)? else { return Ok(()) };
         let path = PathBuf::from(found.path());
         found.clear().map_err(|source| OpenError::Io { action: "removing", path, source })
     }
 
     /// Says that the pool `next` is about to replace the pool `uuid`.
     pub(crate) fn announce(&self, uuid: u128, next: u128) -> Opened<()> {
-        let Ok(Some(mut found)) = self.find_own(uuid) else { return Ok(()) };
-        found.lock()?;
+        let Some(found) = self.own(uuid)? else { return Ok(()) };
         let path = PathBuf::from(found.path());
         found.announce(next).map_err(|source| OpenError::Io { action: "marking", path, source })
     }

@@ -9,14 +9,10 @@
 //! | `sums` | checksums of the closed pool |
 //!
 //! A name says nothing: others may have called a file so, in a directory that they have called so. A directory is the
-//! pool's if `identity` says so. A file in it is firndex's if it begins as such files do and names the same pool. What
-//! is not recognised is never written to, renamed over or removed.
-//!
-//! ```text
-//! identity  word 0  magic      2  pool UUID (2 words)                   6  CRC-32C of words 0 to 5
-//!                1  version    4  UUID of a pool about to replace it,
-//!                                 or 0 (2 words)
-//! ```
+//! pool's if `identity` says so. A file in it is firndex's if it is called as one, begins as such files do and names
+//! the same pool. What is not recognised is never written to, renamed over or removed.
+
+mod identity;
 
 use super::PoolFile;
 use super::access::Access;
@@ -26,6 +22,8 @@ use super::names::io_error;
 use super::ownership::Ownership;
 use crate::error::OpenError;
 use crate::sync::forks;
+pub(crate) use identity::{BEGINNING_BYTES, is_ours};
+use identity::{IDENTITY, IDENTITY_BYTES, decode, encode, is_name};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -39,18 +37,6 @@ use std::path::{Path, PathBuf};
 const SUFFIX: &str = ".safe";
 /// The longest name that file systems take.
 const NAME_BYTES_MAX: usize = 255;
-const IDENTITY: &str = "identity";
-const MAGIC: &[u8; 8] = b"FIRNOWNR";
-const VERSION: u64 = 1;
-const IDENTITY_BYTES: usize = 7 * 8;
-/// What the files begin with.
-const MAGICS: [&[u8; 8]; 5] = [MAGIC, b"FIRNSEG\0", b"FIRNSAFE", b"FIRNROOM", b"FIRNSUMS"];
-/// Where each names the pool.
-const UUID_AT: usize = 16;
-/// What the beginning of a file has to have.
-pub(crate) const BEGINNING_BYTES: usize = UUID_AT + 16;
-/// A file that holds nothing yet is not longer.
-const BLANK_BYTES_MAX: u64 = 4096;
 
 /// Another file has the name of an open pool, or another directory that of its companions; or neither has one any
 /// more. What is there by now is not this pool's, and is left alone.
@@ -91,45 +77,6 @@ pub struct SafeDirectory {
     ownership: Ownership,
     /// The pool: what must have this name.
     pool: Option<(Located, FileId)>,
-}
-
-/// Whether a file of this length that begins with `beginning` is one that firndex made for the pool `uuid`.
-pub(crate) fn is_ours(beginning: &[u8], bytes: u64, uuid: u128) -> bool {
-    let is_blank = bytes <= BLANK_BYTES_MAX && beginning.iter().all(|&byte| byte == 0);
-    let names_pool = || {
-        MAGICS.iter().any(|magic| beginning.starts_with(&magic[..]))
-            && beginning.get(UUID_AT..BEGINNING_BYTES) == Some(&uuid.to_le_bytes()[..])
-    };
-    is_blank || names_pool()
-}
-
-fn encode(uuid: u128, next: u128) -> Vec<u8> {
-    let mut bytes = MAGIC.to_vec();
-    bytes.extend(VERSION.to_le_bytes());
-    bytes.extend(uuid.to_le_bytes());
-    bytes.extend(next.to_le_bytes());
-    bytes.extend(u64::from(crc32c::crc32c(&bytes)).to_le_bytes());
-    bytes
-}
-
-/// The pool that an identity names, and the one that is about to replace it.
-fn decode(bytes: &[u8]) -> Result<(u128, u128), &'static str> {
-    let number = |at: usize| bytes.get(at..at + 16)?.try_into().ok().map(u128::from_le_bytes);
-    let (Some(uuid), Some(next), IDENTITY_BYTES) =
-        (number(UUID_AT), number(UUID_AT + 16), bytes.len())
-    else {
-        return Err("is cut short");
-    };
-    if !bytes.starts_with(MAGIC) {
-        return Err("is not one of firndex's");
-    }
-    if bytes[8..16] != VERSION.to_le_bytes() {
-        return Err("was written by another version of firndex");
-    }
-    if bytes != encode(uuid, next) {
-        return Err("is damaged");
-    }
-    Ok((uuid, next))
 }
 
 impl Located {
@@ -233,7 +180,8 @@ impl SafeDirectory {
     }
 
     fn fill(at: &Located, uuid: u128, ownership: Ownership) -> io::Result<SafeDirectory> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        // What was found through a link is followed again.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::openat(at.directory(), at.name(), flags, Mode::empty())?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let identity = rustix::fs::openat(&directory, IDENTITY, flags, Mode::RUSR | Mode::WUSR)?;
@@ -404,7 +352,8 @@ impl SafeDirectory {
         };
         let mut beginning = [0; BEGINNING_BYTES];
         let Ok(found) = file.metadata() else { return Some(false) };
-        let read = file.read_at(&mut beginning, 0).unwrap_or(BEGINNING_BYTES);
+        // What cannot be read is not known to be the pool's.
+        let Ok(read) = file.read_at(&mut beginning, 0) else { return Some(false) };
         Some(found.is_file() && is_ours(&beginning[..read], found.len(), self.uuid))
     }
 
@@ -428,7 +377,8 @@ impl SafeDirectory {
     pub fn files(&self) -> io::Result<Vec<(OsString, u64)>> {
         let mut files = Vec::new();
         for name in self.names()? {
-            if self.recognises(&name) == Some(true)
+            if name.to_str().is_some_and(is_name)
+                && self.recognises(&name) == Some(true)
                 && let Ok(stat) =
                     rustix::fs::statat(&self.directory, &name, AtFlags::SYMLINK_NOFOLLOW)
             {
@@ -441,7 +391,9 @@ impl SafeDirectory {
 
     /// Removes it, with all files that are this pool's. If others are in it, they stay, and so does the directory.
     pub fn clear(self) -> io::Result<()> {
-        let names = self.names()?;
+        // A copy that somebody has made of one, under another name, is theirs.
+        let is_known = |name: &OsString| name.to_str().is_some_and(is_name);
+        let names: Vec<OsString> = self.names()?.into_iter().filter(is_known).collect();
         let is_checkpoint = |name: &&OsString| name.as_encoded_bytes().starts_with(b"checkpoint");
         // Checkpoints first: without them the rest is useless.
         for name in names.iter().filter(is_checkpoint) {
@@ -527,7 +479,8 @@ mod tests {
         let foreign = [&b"FIRNSEG\0"[..], &1_u64.to_le_bytes(), &8_u128.to_le_bytes()].concat();
         std::fs::write(at.path().join("log.8"), &foreign).unwrap();
         let own = [&b"FIRNSEG\0"[..], &1_u64.to_le_bytes(), &7_u128.to_le_bytes()].concat();
-        std::fs::write(at.path().join("log.9"), own).unwrap();
+        std::fs::write(at.path().join("log.9"), &own).unwrap();
+        std::fs::write(at.path().join("log.9.bak"), &own).unwrap();
         std::fs::write(at.path().join("log.10"), []).unwrap();
         for name in ["log.7", "log.8", "sums"] {
             assert!(safe.create(name.as_ref(), OFlags::empty()).is_err(), "{name}");
@@ -538,8 +491,21 @@ mod tests {
         let names = Located::new(&at.path().join("any")).unwrap().names().unwrap();
         let mut names: Vec<_> = names.iter().map(|name| name.to_str().unwrap()).collect();
         names.sort();
-        assert_eq!(names, ["identity", "log.7", "log.8", "sums"]);
+        assert_eq!(names, ["identity", "log.7", "log.8", "log.9.bak", "sums"]);
         assert_eq!(std::fs::read(&target).unwrap(), b"precious");
+    }
+
+    #[test]
+    fn a_link_to_an_empty_directory_is_filled_and_emptied_there() {
+        let (directory, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (pool, at) = pool_in(directory.path());
+        std::os::unix::fs::symlink(other.path(), at.path()).unwrap();
+        for _ in 0..2 {
+            let safe = made(&at, &pool);
+            assert!(other.path().join(IDENTITY).exists());
+            safe.clear().unwrap();
+            assert!(at.exists() && std::fs::read_dir(other.path()).unwrap().next().is_none());
+        }
     }
 
     #[test]

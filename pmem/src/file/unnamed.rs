@@ -117,12 +117,13 @@ fn remove_if_dead(name: &Located) {
 /// Whether a pool may have been about to be made in the file.
 fn is_a_draft(file: &File) -> bool {
     use std::os::unix::fs::FileExt;
-    let mut first = [0; 8];
+    let mut first = [0; crate::superblock::SUPERBLOCK_BYTES as usize];
     let is_regular = file.metadata().is_ok_and(|found| found.is_file());
     match file.read_at(&mut first, 0) {
         Ok(0) => is_regular,
         Ok(read) => {
-            is_regular && (&first == b"FIRNDEX\0" || first[..read].iter().all(|&byte| byte == 0))
+            is_regular
+                && (first.starts_with(b"FIRNDEX\0") || first[..read].iter().all(|&byte| byte == 0))
         }
         Err(_) => false,
     }
