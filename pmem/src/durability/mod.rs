@@ -31,7 +31,8 @@
 //! free. An opening does the same. So a pool whose disk is full goes on.
 //!
 //! After any number of killed processes the directory has no more than two checkpoints, the log since the last one,
-//! and four segments: an opening uses or removes what its predecessors left that no checkpoint needs.
+//! and four segments: an opening uses or removes what its predecessors left that no checkpoint needs. Until it has made
+//! its first checkpoint, the log before it counts as well.
 //!
 //! *Why the image is whole.* A word fenced before the copy began is in it, or something newer. A word that changed
 //! later was fenced by an operation that ended before `g` was closed, so its record is in the log from `s` to `g`. Or
