@@ -42,7 +42,10 @@ impl Waiting {
         loop {
             let opened = open();
             let left = time.saturating_sub(started.elapsed());
-            let is_held = matches!(opened, Err(Error::Open(OpenError::Busy { .. })));
+            let is_held = matches!(
+                opened,
+                Err(Error::Open(OpenError::Busy { .. } | OpenError::BusyLog { .. }))
+            );
             if !is_held || left.is_zero() {
                 return opened;
             }

@@ -42,9 +42,8 @@ macro_rules! show_as_text {
 
         impl $crate::Named for $type {
             fn write_name(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                #[allow(unused_variables)]
                 match self {
-                    $($(#[$when])* $type::$variant $({ $($field),+ })? $(($inner))? => {
+                    $($(#[$when])* $type::$variant { $(0: $inner,)? .. } => {
                         f.write_str(concat!(stringify!($type), "::", stringify!($variant)))?;
                         $crate::show_as_text!(@inner f $($inner)?)
                     })+
