@@ -38,12 +38,16 @@ impl Workspace {
         self.dir.path().join(name)
     }
 
-    /// Copies the directory of a pool's log and checkpoint for another pool.
+    /// Copies the directory of a pool's log and checkpoint, which may be in use, for another pool.
     pub(crate) fn copy_companions(&self, pool: &str, copy: &str) {
         let [from, to] = [pool, copy].map(|name| self.path(&format!("{name}.safe")));
         std::fs::create_dir(&to).unwrap();
         for entry in std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap()) {
-            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+            match std::fs::copy(entry.path(), to.join(entry.file_name())) {
+                // A segment that a checkpoint has made needless.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                copied => assert!(copied.is_ok(), "{copied:?}"),
+            }
         }
     }
 

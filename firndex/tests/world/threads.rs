@@ -44,7 +44,9 @@ fn is_whole(table: &Table) -> bool {
 /// A directory with what a killed process leaves of a pool.
 fn killed(engine: Engine, durability: Durability, directory: &Path) -> std::path::PathBuf {
     let path = directory.join("pool");
-    let table = options(engine).durability(durability).create_table(&path).unwrap();
+    // No checkpoint comes between its files when they are copied.
+    let options = options(engine).checkpoint_at(1 << 40);
+    let table = options.durability(durability).create_table(&path).unwrap();
     let pairs: Vec<(u64, u64)> = (0..PAIRS).map(|key| (key, !key)).collect();
     pairs.chunks(1000).for_each(|pairs| drop(table.put_many(pairs).unwrap()));
     if durability != Durability::Process {
