@@ -161,7 +161,10 @@ impl Places {
 
     /// Takes space for two checkpoints of a pool of this size. What cannot be had of it is given back.
     pub(super) fn reserve(&self, image_bytes: u64) -> Result<(), LogError> {
-        let mut reserved = held(&self.reserved);
+        self.reserve_in(&mut held(&self.reserved), image_bytes)
+    }
+
+    fn reserve_in(&self, reserved: &mut Reserved, image_bytes: u64) -> Result<(), LogError> {
         if reserved.image_bytes >= image_bytes && reserved.files.iter().all(Option::is_some) {
             return Ok(());
         }
@@ -173,7 +176,7 @@ impl Places {
         };
         let (mut has_made, mut former_bytes) = ([false; 2], [0; 2]);
         let reserved_all = (0..2).try_for_each(|place| {
-            has_made[place] = self.open(&mut reserved, place)?;
+            has_made[place] = self.open(reserved, place)?;
             let Some(file) = &reserved.files[place] else { return Ok(()) };
             let refused = || failed(&*self.disk, "taking space for", place);
             former_bytes[place] = file.len().map_err(refused())?;
@@ -185,7 +188,7 @@ impl Places {
             false => Ok(()),
         });
         if let Err(error) = named {
-            self.give_back(&mut reserved, former_bytes, has_made);
+            self.give_back(reserved, former_bytes, has_made);
             return Err(error);
         }
         reserved.were_refused = [false; 2];
@@ -322,14 +325,14 @@ impl Places {
             return Ok(());
         }
         // The pool has become more private, and who could read the former checkpoints must not read what comes.
-        let image_bytes = {
-            let mut reserved = held(&self.reserved);
-            reserved.files[other] = None;
-            reserved.image_bytes
-        };
+        // Locked until there is another file: a writer that takes space for a pool that grows would make one, and this
+        // would remove it again. The next checkpoint would go to a file without a name.
+        let mut reserved = held(&self.reserved);
+        reserved.files[other] = None;
         let removed = self.disk.remove(CHECKPOINTS[other]);
         removed.map_err(failed(&*self.disk, "removing", other))?;
-        self.reserve(image_bytes)
+        let image_bytes = reserved.image_bytes;
+        self.reserve_in(&mut reserved, image_bytes)
     }
 }
 
@@ -391,8 +394,23 @@ impl Draft<'_> {
         self.places.disk.demand_names().map_err(self.failed("writing"))?;
         held(&self.places.reserved).is_certain = false;
         self.file.write_durably_at(page.bytes(), 0).map_err(self.failed("writing"))?;
+        if !self.is_found() {
+            // The next one goes to the file that has the name by then.
+            held(&self.places.reserved).files[self.place] = None;
+            let removed = io::Error::new(
+                io::ErrorKind::NotFound,
+                "it was removed or replaced while the pool was open",
+            );
+            return Err(self.failed("writing")(removed));
+        }
         held(&self.places.reserved).is_certain = true;
         Ok(())
+    }
+
+    /// Whether this checkpoint is found under its name. If not, the former one is the last.
+    fn is_found(&self) -> bool {
+        let found = Place::look(&*self.places.disk, self.place);
+        matches!(found, Ok(Place::Whole(found)) if found.number == self.number)
     }
 
     /// To be called once the pool names this checkpoint alone.
@@ -522,3 +540,6 @@ impl Checkpoint {
 }
 
 const _: () = assert!(PAGE_WORDS >= HEADER_WORDS && CHUNK_BYTES_MAX.is_multiple_of(PAGE));
+
+#[cfg(test)]
+mod tests;
