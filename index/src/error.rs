@@ -43,8 +43,8 @@ pub enum ItemError {
     },
     /// Too many keys share one 64-bit hash.
     #[error(
-        "{limit} keys share one 64-bit hash, and no more can; somebody has chosen such keys: copy the pairs to a new pool, \
-         which has another seed"
+        "{limit} keys share one 64-bit hash, and no more can, as keys do that were chosen by someone who knows the pool's \
+         seed: copy the pairs to a new pool, which has another seed"
     )]
     TooManyCollisions {
         /// Most keys that may share a hash.

@@ -39,8 +39,8 @@ pub enum SpaceError {
     /// The buckets of a key are full, though the table is nearly empty.
     #[error(
         "the key finds no room, and the table does not double for it: it has {slots} slots for {pairs} pairs already, and too \
-         many of its keys belong to the same buckets; somebody has chosen such keys: copy the pairs to a new pool, which has \
-         another seed"
+         many of its keys belong to the same buckets, as keys do that were chosen by someone who knows the pool's seed: \
+         copy the pairs to a new pool, which has another seed"
     )]
     Crowded {
         /// Pairs that the table has.
