@@ -142,7 +142,7 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
         Ok(())
     }
 
-    /// [`Index::for_each`] on so many threads at once, with the same promise. Passes over what cannot be read.
+    /// [`Index::for_each`] on this many threads, with the same promise. Skips pairs that cannot be read.
     fn for_each_on(&self, threads: usize, visit: &(dyn Fn(K, V) + Sync));
 
     /// Number of pairs. Exact when nothing writes.
@@ -327,8 +327,8 @@ pub trait Records: Send + Sync {
     /// Verifies table, items and heap. Exact when nothing writes.
     fn check(&self) -> CheckReport;
 
-    /// Takes back the space of replaced and removed items that nobody holds any more, and makes room for an item that
-    /// replaces another, if possible. The caller has the right to write, and holds no [`Record`].
+    /// Frees replaced and removed items that no [`Record`] shows any more, and makes room for an item that replaces
+    /// another, if possible. The caller has the right to write, and holds no [`Record`].
     fn make_room(&self, key: &[u8], value: &[u8]);
 
     /// Moves some items together while other operations run, in the calling thread, so that the free space between them

@@ -168,7 +168,7 @@ impl PoolFile {
         Err(OpenError::Busy { path: located.path().into() })
     }
 
-    /// `None`: the file has the name no longer, so that a lock on it keeps nobody out.
+    /// `None` if the file has lost the name: a lock on it would keep no other process out.
     fn claimed_if_named(
         file: File,
         located: &Located,

@@ -65,7 +65,7 @@ impl Area {
         log2 - self.initial_log2 + 1
     }
 
-    /// Number of units in so many extents, of which there is at least one.
+    /// Number of units in this many extents, of which there is at least one.
     pub fn units_in(&self, extents: usize) -> usize {
         1 << (self.initial_log2 as usize + extents.saturating_sub(1))
     }

@@ -448,7 +448,7 @@ impl Superblock {
         }
         if !same_boot && now.may_be_same_boot(then) && self.medium != MediumKind::Dax {
             return dirty(
-                "nobody can tell whether the machine has been restarted since: the kernel's boot id could not be read \
+                "the machine may have been restarted since: the kernel's boot id could not be read \
                  (/proc/sys/kernel/random/boot_id), and the file has not stayed in memory",
                 "restore a backup, or copy out what still reads well: `Salvage::open(POOL)`; mount /proc wherever \
                  pools are opened, and no other file over that one",

@@ -7,12 +7,11 @@
 //! of its own mounted there: one that says another id whenever the container starts, or for ever the same one. So only
 //! what procfs itself says is believed.
 //!
-//! *A mark on the file's inode*, where one of the two ids is missing: the inode's hint of how long lives what is
-//! written, which the kernel keeps in memory only. It is set when the superblock, with this place and boot in it, has
-//! been written. An inode that still has it has been in memory ever since, and so have all pages of the file that were
-//! not written back. A restart leaves no mark, and nobody else has a reason to set one. The kernel may drop an inode
-//! that nobody has open, and its mark, once it has written it back. Then nobody can tell, and the pool is treated as
-//! after a restart.
+//! *A mark on the file's inode*, used where one of the two ids is missing. It is the inode's write-lifetime hint, which
+//! the kernel keeps in memory only. It is set once the superblock has been written with this place and boot. An inode
+//! that still has the mark has been in memory ever since, and so have all pages of the file that were not written back.
+//! A restart leaves no mark, and no other program has a reason to set one. The kernel may drop an inode that no process
+//! has open, and with it the mark, once it has written it back. The pool is then treated as after a restart.
 
 use crate::superblock::{BootId, MADE_UP_BOOT, is_made_up};
 use std::fs::File;
@@ -27,7 +26,7 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 // As <linux/fcntl.h> has them.
 const F_GET_RW_HINT: libc::c_int = 1035;
 const F_SET_RW_HINT: libc::c_int = 1036;
-/// Says nothing of what is written, unlike all others but for 0, which is what an inode has at first.
+/// The mark: this hint says nothing about what is written. (0, an inode's first value, says nothing either.)
 const RWH_WRITE_LIFE_NONE: u64 = 1;
 
 /// The kernel's boot id, if it can be read.

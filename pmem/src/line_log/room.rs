@@ -4,13 +4,13 @@ use super::LineLog;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Somebody who needs room beside a pool that grows: its log, for the next checkpoint.
+/// Who needs more room when a pool grows: its log, for the next checkpoint.
 pub trait Room: Send + Sync {
     /// Takes room for a pool of this size, which is not larger yet. If that is refused, the pool does not grow.
     fn reserve(&self, pool_bytes: u64) -> io::Result<()>;
 }
 
-/// There is none.
+/// Refuses all growth.
 struct NoRoom;
 
 impl Room for NoRoom {
@@ -19,7 +19,7 @@ impl Room for NoRoom {
     }
 }
 
-/// Who that is, if there is somebody.
+/// The pool's [`Room`], if it has one.
 #[derive(Default)]
 pub(super) struct RoomKeeper(Mutex<Option<Arc<dyn Room>>>);
 
@@ -45,12 +45,12 @@ impl LineLog {
         self.room.set(Some(room));
     }
 
-    /// Nobody is asked any more.
+    /// From now on the pool grows without asking.
     pub fn grow_alone(&self) {
         self.room.set(None);
     }
 
-    /// The pool does not grow any more, for what a helper still wants: its log has ended, and nobody takes room for it.
+    /// The pool does not grow any more. Its log has ended, so no room is taken for what a helper may still want.
     pub fn grow_no_more(&self) {
         self.room.set(Some(Arc::new(NoRoom)));
     }

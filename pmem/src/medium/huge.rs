@@ -1,11 +1,11 @@
 //! Huge pages for files in tmpfs, such as those in /dev/shm.
 //!
-//! tmpfs has them where it is mounted so, or where the system's `shmem_enabled` allows them, and that is rare. With
-//! pages of 4 KiB nearly every miss of the caches needs a page walk as well. But since Linux 6.1 a process may ask for
-//! huge pages behind a range of a mapped file, whatever those settings are (`deny` excepted): MADV_COLLAPSE. It copies
-//! what pages the range has, and fills the rest with zeros. So it is asked when the space is taken, before the range
-//! has more than one page: nothing is copied to speak of, and nobody else has the range mapped and must wait. Zeroing a
-//! huge page takes less time than 512 single ones, of which each is then mapped by a fault of its own.
+//! tmpfs has huge pages only if it is mounted with them or the system's `shmem_enabled` allows them. Both are rare. With
+//! pages of 4 KiB nearly every cache miss needs a page walk, too. Since Linux 6.1 a process may ask for huge pages in a
+//! range of a mapped file unless that setting is `deny`: MADV_COLLAPSE. The call copies the pages that the range has,
+//! and fills the rest with zeros. So we call it when the space is taken, before the range has more than one page: there
+//! is next to nothing to copy, and no other mapping has to wait. Zeroing one huge page takes less time than zeroing 512
+//! small ones, each of which also costs a fault.
 
 use super::reservation::Reservation;
 use super::space::{STEP_BYTES, fallocate, is_in_tmpfs};
@@ -31,7 +31,7 @@ const PAGES_MAX: u32 = (STEP_BYTES / HUGE_PAGE_BYTES) as u32;
 pub(super) enum Haste {
     /// A writer may.
     High,
-    /// Nobody does before this moment: huge pages are taken however long they take, and serve faster for ever after.
+    /// Nobody waits before this moment. Huge pages are taken however long that takes: they are faster ever after.
     NoneUntil(Instant),
 }
 

@@ -101,8 +101,8 @@ fn offset_of(place: *mut u8) -> Offset {
 /// later one is a [`Medium::store_release`]. Across lines nothing is ordered but by
 /// [`Medium::flush`] and then [`Medium::fence`].
 pub trait Medium: Send + Sync + 'static {
-    /// Whether an access is a bare instruction. Where it is more, an engine has one copy of its mutations, and calls
-    /// what decides about a change: beside such an access a call is nothing.
+    /// Whether an access is a bare instruction. If it is not, a call costs little by comparison: an engine then compiles
+    /// its mutations once, and calls the code that decides about a change.
     const IS_BARE: bool = false;
 
     /// Which medium this is.
@@ -171,8 +171,8 @@ pub trait Medium: Send + Sync + 'static {
     /// Hints that the line at `at` is about to be written.
     fn prefetch_write(&self, at: Offset);
 
-    /// Where offset 0 is, if an access is a bare instruction; else null. The *place* of an offset is so many bytes
-    /// beyond.
+    /// The address of offset 0, if an access is a bare instruction; otherwise null. The *place* of an offset is this
+    /// address plus the offset.
     fn origin(&self) -> *mut u8 {
         std::ptr::null_mut()
     }
@@ -254,9 +254,9 @@ pub trait Medium: Send + Sync + 'static {
         Sequence::NONE
     }
 
-    /// Flushes the two words at `at`, aligned to 16, that nobody else changes until this thread's next fence: it holds
-    /// a lock. `sequence` was drawn under that, or is [`Sequence::NONE`]. Those who do not hold the lock make the pair
-    /// durable by [`Medium::persist_observed`].
+    /// Flushes the two words at `at`, aligned to 16. The calling thread holds a lock on them until its next fence.
+    /// `sequence` was drawn under that lock, or is [`Sequence::NONE`]. Threads without the lock make the pair durable by
+    /// [`Medium::persist_observed`].
     #[track_caller]
     fn flush_pair(&self, at: Offset, _sequence: Sequence) {
         self.flush_range(at, 2 * WORD);
@@ -307,21 +307,18 @@ pub trait Medium: Send + Sync + 'static {
     /// Puts memory behind the pool's first `size` bytes; new bytes read as zero.
     fn grow(&self, size: u64) -> Result<(), SpaceError>;
 
-    /// As [`Medium::grow`], for who waits for nothing and keeps nobody waiting: it may take longer to get memory that
-    /// is faster.
+    /// [`Medium::grow`] for a helper thread, which no operation waits for. It may take longer, and get faster memory.
     fn grow_ahead(&self, size: u64) -> Result<(), SpaceError> {
         self.grow(size)
     }
 
-    /// Gives what lies behind the first `size` bytes back, if the system takes it. This is the last thing that is asked
-    /// of the medium.
+    /// Gives everything after the first `size` bytes back to the system, if it takes it. No call may follow.
     fn cut(&self, size: u64) {
         let _ = size;
     }
 
-    /// Gives the space of a range back to the system, as far as it has whole pages of it; returns whether it was taken.
-    /// Its content is then undefined, and nobody may store there before [`Medium::take_back`]. The caller knows that
-    /// nobody needs what is there.
+    /// Gives the whole pages of a range back to the system; returns whether it took them. The caller must not need their
+    /// content: it is undefined afterwards. No thread may store there before [`Medium::take_back`].
     fn give_back(&self, range: Range<u64>) -> bool {
         let _ = range;
         false

@@ -27,8 +27,8 @@ pub(super) struct Reservation {
 }
 
 impl Reservation {
-    /// Addresses for `wanted_bytes`, without memory behind them; half as many, and so on, if the system does not grant
-    /// that, but for `needed_bytes` at least. Of a process with a limit it takes a part.
+    /// Reserves addresses for `wanted_bytes`, without memory. If the system refuses, it asks for half as many, and so on
+    /// down to `needed_bytes`. In a process whose address space is limited it takes a part of what is left.
     pub(super) fn new(needed_bytes: u64, wanted_bytes: u64) -> io::Result<Reservation> {
         let rounded =
             |bytes: u64| bytes.clamp(RESERVE_BYTES_MIN, RESERVE_BYTES_MAX).next_power_of_two();
@@ -46,7 +46,7 @@ impl Reservation {
         }
     }
 
-    /// Addresses for so many bytes.
+    /// Reserves addresses for exactly this many bytes.
     pub(super) fn exactly(bytes: u64) -> io::Result<Reservation> {
         // SAFETY: a new anonymous mapping at an address of the kernel's choice.
         let start = unsafe {
@@ -58,8 +58,8 @@ impl Reservation {
             )
         };
         let start = start.map_err(|refused| limits::no_addresses(bytes, refused))?;
-        // A core has it neither: what a pool holds is in its file, or is nobody's to read in a core; and a core is as
-        // long as what it might have. What is mapped here later is left out again, since a new mapping forgets this.
+        // Core files leave it out. They would be as long as the reservation, and a pool's content is in its file. Later
+        // mappings in this range are left out again, since a new mapping forgets the advice.
         leave_out_of_cores(start, (bytes + HUGE_PAGE_BYTES) as usize);
         let whole = (
             NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?,

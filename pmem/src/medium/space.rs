@@ -22,7 +22,7 @@ const TMPFS: u64 = 0x0102_1994;
 /// What a file has of its file system, beyond what is mapped.
 #[derive(Debug, Default)]
 pub(super) struct Space {
-    /// Bytes from the start of the file that have space, as far as this process has taken it.
+    /// Bytes from the start of the file for which this process has taken space.
     taken: u64,
     /// Length of the file when it was opened. While it is open, the file never becomes shorter: what it owned is not
     /// ours to give.

@@ -67,8 +67,8 @@ impl<M: Medium> crate::durability::Image for Pool<M> {
         // Nothing in them counts. What is stored once one has space again comes later, so the log has it.
         let held = self.holes.lock();
         let holes = held.overlapping(&(at..at + words.len() as u64 * WORD));
-        // Line by line, until two readings agree: a line that nobody ever flushes, and so none of the log mends, must
-        // not show a later store without an earlier one.
+        // Each line is read until two readings agree. A line that is never flushed is not in the log, so the log cannot
+        // mend it: it must not show a later store without an earlier one.
         for (line, words) in (0..).zip(words.chunks_mut(LINE_WORDS)) {
             let from = Offset(at + line * LINE);
             if holes.iter().any(|hole| hole.contains(&from.0)) {

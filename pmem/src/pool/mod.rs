@@ -380,8 +380,8 @@ impl<M: Medium> Pool<M> {
         self.gate.wait_for_writers();
     }
 
-    /// Runs `look` while nobody has the right to write, so that numbers of pairs are exact. A holder of that right must
-    /// not call it.
+    /// Runs `look` while no thread has the right to write, so that numbers of pairs are exact. A thread that has that
+    /// right must not call this.
     pub fn at_rest<R>(&self, look: impl FnOnce() -> R) -> R {
         let _transition = self.transition.lock();
         if self.gate.state() != GateState::Open {

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 const KEEPER_INTERVAL: Duration = Duration::from_millis(200);
 /// How often a log that could not be written is begun anew.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Unless it was chosen, a checkpoint is made when the log is so many times as large as the pool,
+/// Unless the user chose another threshold, a checkpoint is made when the log has this many times the pool's bytes,
 const LOG_PER_POOL: u64 = 16;
-/// or as this, or as the pool if that is larger.
+/// or this many, whichever is less, and never before it is as large as the pool.
 const LOG_BYTES: u64 = 256 << 20;
 
 impl Shared {
