@@ -4,6 +4,9 @@
 //! a `Release` is missing. Loom can: it lets every load return each value that the C11 model
 //! allows.
 //!
+//! `cargo test -p firndex-kernels --features models` runs them. They are not among the tests of the workspace: the
+//! engines would be compiled a third time for them.
+//!
 //! # Models of the code itself
 //!
 //! `variants/` compiles `pmem`, `index` and `engines` once more, on loom's atomics (`pmem::sync::loom`) and on a pool
