@@ -1,11 +1,11 @@
 //! Huge pages for files in tmpfs, such as those in /dev/shm.
 //!
-//! tmpfs has huge pages only if it is mounted with them or the system's `shmem_enabled` allows them. Both are rare. With
-//! pages of 4 KiB nearly every cache miss needs a page walk, too. Since Linux 6.1 a process may ask for huge pages in a
-//! range of a mapped file unless that setting is `deny`: MADV_COLLAPSE. The call copies the pages that the range has,
-//! and fills the rest with zeros. So we call it when the space is taken, before the range has more than one page: there
-//! is next to nothing to copy, and no other mapping has to wait. Zeroing one huge page takes less time than zeroing 512
-//! small ones, each of which also costs a fault.
+//! tmpfs has huge pages only if it is mounted with them or the system's `shmem_enabled` allows them. Both are rare.
+//! With pages of 4 KiB nearly every cache miss needs a page walk, too. Since Linux 6.1 a process may ask for huge pages
+//! in a range of a mapped file unless that setting is `deny`: MADV_COLLAPSE. The call copies the pages that the range
+//! has, and fills the rest with zeros. So we call it when the space is taken, before the range has more than one page:
+//! there is next to nothing to copy, and no other mapping has to wait. Zeroing one huge page takes less time than
+//! zeroing 512 small ones, each of which also costs a fault.
 
 use super::reservation::Reservation;
 use super::space::{STEP_BYTES, fallocate, is_in_tmpfs};

@@ -101,8 +101,8 @@ fn offset_of(place: *mut u8) -> Offset {
 /// later one is a [`Medium::store_release`]. Across lines nothing is ordered but by
 /// [`Medium::flush`] and then [`Medium::fence`].
 pub trait Medium: Send + Sync + 'static {
-    /// Whether an access is a bare instruction. If it is not, a call costs little by comparison: an engine then compiles
-    /// its mutations once, and calls the code that decides about a change.
+    /// Whether an access is a bare instruction. If it is not, a call costs little by comparison: an engine then
+    /// compiles its mutations once, and calls the code that decides about a change.
     const IS_BARE: bool = false;
 
     /// Which medium this is.
@@ -255,8 +255,8 @@ pub trait Medium: Send + Sync + 'static {
     }
 
     /// Flushes the two words at `at`, aligned to 16. The calling thread holds a lock on them until its next fence.
-    /// `sequence` was drawn under that lock, or is [`Sequence::NONE`]. Threads without the lock make the pair durable by
-    /// [`Medium::persist_observed`].
+    /// `sequence` was drawn under that lock, or is [`Sequence::NONE`]. Threads without the lock make the pair durable
+    /// by [`Medium::persist_observed`].
     #[track_caller]
     fn flush_pair(&self, at: Offset, _sequence: Sequence) {
         self.flush_range(at, 2 * WORD);
@@ -317,8 +317,8 @@ pub trait Medium: Send + Sync + 'static {
         let _ = size;
     }
 
-    /// Gives the whole pages of a range back to the system; returns whether it took them. The caller must not need their
-    /// content: it is undefined afterwards. No thread may store there before [`Medium::take_back`].
+    /// Gives the whole pages of a range back to the system; returns whether it took them. The caller must not need
+    /// their content: it is undefined afterwards. No thread may store there before [`Medium::take_back`].
     fn give_back(&self, range: Range<u64>) -> bool {
         let _ = range;
         false

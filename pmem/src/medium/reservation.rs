@@ -27,8 +27,8 @@ pub(super) struct Reservation {
 }
 
 impl Reservation {
-    /// Reserves addresses for `wanted_bytes`, without memory. If the system refuses, it asks for half as many, and so on
-    /// down to `needed_bytes`. In a process whose address space is limited it takes a part of what is left.
+    /// Reserves addresses for `wanted_bytes`, without memory. If the system refuses, it asks for half as many, and so
+    /// on down to `needed_bytes`. In a process whose address space is limited it takes a part of what is left.
     pub(super) fn new(needed_bytes: u64, wanted_bytes: u64) -> io::Result<Reservation> {
         let rounded =
             |bytes: u64| bytes.clamp(RESERVE_BYTES_MIN, RESERVE_BYTES_MAX).next_power_of_two();
