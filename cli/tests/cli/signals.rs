@@ -108,22 +108,30 @@ fn a_load_that_is_to_ignore_a_signal_ignores_it() {
     assert!(stderr.contains("loaded 11 records"), "{stderr}");
 }
 
+const VALUES: u32 = 400;
+const VALUE_BYTES: usize = 1 << 16;
+
 /// A pool whose dump takes a while, in a directory of which nothing else is known.
 fn with_much() -> Workspace {
     let workspace = Workspace::with_pool("store");
     let store = Store::open(workspace.path("pool")).unwrap();
-    for key in 0..400u32 {
-        store.put(key.to_le_bytes(), vec![b'"'; 1 << 16]).unwrap();
+    for key in 0..VALUES {
+        // Each quote takes two bytes in the dump.
+        store.put(key.to_le_bytes(), vec![b'"'; VALUE_BYTES]).unwrap();
     }
     store.close().unwrap();
     std::fs::create_dir(workspace.path("out")).unwrap();
     workspace
 }
 
+/// Whether there is a temporary file, and it has no more than a quarter of what it will have.
 fn is_under_way(workspace: &Workspace) -> bool {
+    const BYTES_MAX: u64 = VALUES as u64 * VALUE_BYTES as u64 / 2;
     let is_temporary =
         |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(".firndex-dump-");
-    list(&workspace.path("out")).iter().any(is_temporary)
+    let list = list(&workspace.path("out"));
+    let mut temporary = list.iter().filter(|path| is_temporary(path));
+    temporary.any(|path| path.metadata().is_ok_and(|found| found.len() < BYTES_MAX))
 }
 
 /// A dump that has begun to write, and is stopped: in the directory `out`, in which no other was killed.

@@ -4,8 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Once};
 
 use firndex::Engine;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use tempfile::TempDir;
 
 /// A directory for one test, removed at its end; commands run in it.
@@ -15,6 +17,7 @@ pub(crate) struct Workspace {
 
 impl Workspace {
     pub(crate) fn new() -> Self {
+        let_commands_be_interrupted();
         Workspace { dir: tempfile::tempdir().unwrap() }
     }
 
@@ -99,6 +102,22 @@ impl Workspace {
     pub(crate) fn leftovers(&self) -> Vec<PathBuf> {
         list(&self.path("tmp"))
     }
+}
+
+/// Commands inherit which signals are ignored, and tests that `nohup` or a shell's `&` has started ignore some. What is
+/// handled here is not ignored there.
+fn let_commands_be_interrupted() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+        let ignored = u64::from_str_radix(mask.trim(), 16).unwrap();
+        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
+            if ignored >> (signal - 1) & 1 == 1 {
+                signal_hook::flag::register(signal, Arc::default()).unwrap();
+            }
+        }
+    });
 }
 
 pub(crate) fn list(dir: &Path) -> Vec<PathBuf> {
