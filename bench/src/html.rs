@@ -102,9 +102,9 @@ mod tests {
     #[test]
     fn a_page_has_every_row_as_data_and_as_text() {
         let rows = rows();
-        let page = page(&machine("Example 9000"), "firndex bench all", &rows).unwrap();
+        let page = page(&machine("Example 9000"), "firndex-lab bench all", &rows).unwrap();
         let data = data(&page);
-        assert_eq!(data["command"], "firndex bench all");
+        assert_eq!(data["command"], "firndex-lab bench all");
         assert_eq!(data["rows"], serde_json::to_value(&rows).unwrap());
         assert!(data["machine"][1][1].as_str().unwrap().starts_with("Example 9000"));
         let text = between(&page, "<pre>", "</pre>");
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_page_needs_nothing_else() {
-        let page = page(&machine("Example 9000"), "firndex bench all", &rows()).unwrap();
+        let page = page(&machine("Example 9000"), "firndex-lab bench all", &rows()).unwrap();
         // The namespace of SVG is no link.
         let page = page.replacen("\"http://www.w3.org/2000/svg\"", "", 1);
         for outside in ["http:", "https:", "src=", "@import", "url(", "<link", "fetch("] {
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_page_of_no_rows_is_whole() {
-        let page = page(&machine("Example 9000"), "firndex bench micro", &[]).unwrap();
+        let page = page(&machine("Example 9000"), "firndex-lab bench micro", &[]).unwrap();
         assert_eq!(data(&page)["rows"], Value::Array(Vec::new()));
     }
 

@@ -14,9 +14,9 @@ use std::process::{Child, Command, Stdio};
 /// Environment variable that tells a process what to fill.
 const ORDER: &str = "FIRNDEX_BENCH_FILL";
 /// What that process prints when it has done so, at the beginning of a line.
-const FILLED: &str = "firndex bench: filled";
+const FILLED: &str = "firndex-lab bench: filled";
 /// What it prints if it could not; the reason follows.
-const FAILED: &str = "firndex bench: failed: ";
+const FAILED: &str = "firndex-lab bench: failed: ";
 
 /// What to fill.
 #[derive(Debug, Serialize, Deserialize)]

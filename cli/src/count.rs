@@ -1,7 +1,7 @@
 //! Counts with the noun that they count.
 
 /// `1 pair`, `2 pairs`, `3,000 pairs`: for nouns that only take an s.
-pub(crate) fn counted(count: u64, noun: &str) -> String {
+pub fn counted(count: u64, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{} {noun}{ending}", grouped(count))
 }

@@ -9,7 +9,7 @@ use signal_hook::low_level::emulate_default_handler;
 
 /// What a command came to; its number is the exit status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
+pub enum Status {
     /// Done, found, or sound.
     Done = 0,
     /// The key is not there, or a promise was broken.
@@ -63,18 +63,20 @@ impl Error for Ended {}
 
 /// An error of the command line itself: what was found, what was expected, and what to do.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub struct Failure {
     what: String,
     hint: String,
     cause: Option<Box<dyn Error + Send + Sync>>,
 }
 
 impl Failure {
-    pub(crate) fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
+    /// What was found or done, and what to do next.
+    pub fn new(what: impl Into<String>, hint: impl Into<String>) -> Self {
         Failure { what: what.into(), hint: hint.into(), cause: None }
     }
 
-    pub(crate) fn caused_by(mut self, cause: impl Error + Send + Sync + 'static) -> Self {
+    /// With its cause.
+    pub fn caused_by(mut self, cause: impl Error + Send + Sync + 'static) -> Self {
         self.cause = Some(Box::new(cause));
         self
     }

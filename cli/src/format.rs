@@ -34,8 +34,10 @@ pub(crate) enum Towards {
 
 /// A key or a value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Field<'a> {
+pub enum Field<'a> {
+    /// Of a table.
     Number(u64),
+    /// Of a store.
     Bytes(&'a [u8]),
 }
 

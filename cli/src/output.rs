@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
@@ -11,9 +12,17 @@ use rustix::io::Errno;
 use crate::closed;
 use crate::failure::{Ended, Failure, hint, one_line};
 
+/// The name that stands before what went wrong.
+static PROGRAM: OnceLock<&str> = OnceLock::new();
+
+/// Says which program this is.
+pub(crate) fn set_program(name: &'static str) {
+    PROGRAM.get_or_init(|| name);
+}
+
 /// The stdout of this process, without a buffer. That of the standard library takes what is written to a closed one for
 /// written.
-pub(crate) struct Stdout;
+pub struct Stdout;
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -34,12 +43,12 @@ impl Write for Stdout {
 }
 
 /// Writes data to stdout.
-pub(crate) fn data(bytes: &[u8]) -> Result<()> {
+pub fn data(bytes: &[u8]) -> Result<()> {
     Stdout.write_all(bytes).map_err(unwritten)
 }
 
 /// What a failure to write to stdout means.
-pub(crate) fn unwritten(error: io::Error) -> anyhow::Error {
+pub fn unwritten(error: io::Error) -> anyhow::Error {
     let hint = match Errno::from_io_error(&error) {
         Some(Errno::PIPE) => return Ended::unread().into(),
         Some(Errno::BADF) => "it is closed, or open for reading only: > FILE writes to a file",
@@ -49,18 +58,19 @@ pub(crate) fn unwritten(error: io::Error) -> anyhow::Error {
 }
 
 /// A stream that takes everything, and remembers what went wrong first: what else is written, files say, still is.
-pub(crate) struct Lenient<W> {
+pub struct Lenient<W> {
     out: W,
     failed: Option<io::Error>,
 }
 
 impl<W: Write> Lenient<W> {
-    pub(crate) fn new(out: W) -> Self {
+    /// Around this stream.
+    pub fn new(out: W) -> Self {
         Lenient { out, failed: None }
     }
 
     /// Whether all of it was written.
-    pub(crate) fn end(self) -> io::Result<()> {
+    pub fn end(self) -> io::Result<()> {
         self.failed.map_or(Ok(()), Err)
     }
 }
@@ -79,7 +89,7 @@ impl<W: Write> Write for Lenient<W> {
 }
 
 /// Writes one JSON value and a newline to stdout.
-pub(crate) fn json(value: &serde_json::Value) -> Result<()> {
+pub fn json(value: &serde_json::Value) -> Result<()> {
     data(format!("{value}\n").as_bytes())
 }
 
@@ -95,17 +105,18 @@ pub(crate) fn talk(line: fmt::Arguments<'_>) {
 }
 
 /// Says on stderr what went wrong, after the program's name.
-pub(crate) fn complain(line: &str) {
+pub fn complain(line: &str) {
     let style = if io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
         Style::new().bold().fg_color(Some(AnsiColor::Red.into()))
     } else {
         Style::new()
     };
-    talk(format_args!("{style}firndex:{style:#} {line}"));
+    let program = PROGRAM.get().copied().unwrap_or_default();
+    talk(format_args!("{style}{program}:{style:#} {line}"));
 }
 
 /// Says an error with its causes on one line, and the hint, if any, on the next.
-pub(crate) fn error(error: &anyhow::Error) {
+pub fn error(error: &anyhow::Error) {
     complain(&one_line(error));
     if let Some(hint) = hint(error) {
         talk(format_args!("hint: {hint}"));

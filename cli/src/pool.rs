@@ -1,17 +1,15 @@
 //! Opening a pool of either kind, for reading or for writing.
 
-use std::fs::File;
-use std::io;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use anyhow::{Error, Result};
+use anyhow::Result;
 use firndex::{
-    CheckReport, Copied, Existing, Kind, OpenError, Options, PoolInfo, Shape, Simple, Stats, Store,
-    Table,
+    CheckReport, Copied, Existing, Kind, Options, PoolInfo, Shape, Simple, Stats, Store, Table,
 };
 use pmem::file::PoolFile;
 
+use crate::explain::{explain, inspect};
 use crate::failure::Failure;
 use crate::format::Field;
 use crate::output;
@@ -23,7 +21,7 @@ use crate::sizes;
 use crate::typed::Typed;
 
 /// An open pool whose keys and values can be told on a command line; which of the two it is was read from the file.
-pub(crate) enum Pool {
+pub enum Pool {
     /// Numbers to numbers.
     Table(Table<u64, u64>),
     /// Bytes to bytes.
@@ -89,14 +87,15 @@ impl Pool {
     }
 
     /// Number of pairs.
-    pub(crate) fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         match self {
             Pool::Table(table) => table.len(),
             Pool::Store(store) => store.len(),
         }
     }
 
-    pub(crate) fn check(&self) -> Result<CheckReport> {
+    /// Checks all of the pool.
+    pub fn check(&self) -> Result<CheckReport> {
         Ok(match self {
             Pool::Table(table) => table.check(),
             Pool::Store(store) => store.check(),
@@ -104,7 +103,7 @@ impl Pool {
     }
 
     /// Shows `visit` every pair until it breaks off.
-    pub(crate) fn try_for_each<B>(
+    pub fn try_for_each<B>(
         &self,
         visit: &mut dyn FnMut(Field<'_>, Field<'_>) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
@@ -119,7 +118,7 @@ impl Pool {
     }
 
     /// Halves the pool's index; whether that was possible.
-    pub(crate) fn shrink(&self) -> Result<bool> {
+    pub fn shrink(&self) -> Result<bool> {
         Ok(match self {
             Pool::Table(table) => table.shrink(),
             Pool::Store(store) => store.shrink(),
@@ -127,7 +126,7 @@ impl Pool {
     }
 
     /// Closes the pool; what this cannot sync, it says.
-    pub(crate) fn close(self) -> Result<()> {
+    pub fn close(self) -> Result<()> {
         let _step = progress::waiting("closing");
         Ok(match self {
             Pool::Table(table) => table.close(),
@@ -296,57 +295,6 @@ fn restored(path: &Path, reading: &Reading) -> Result<PoolInfo> {
         reading.log.restore(path)?;
     }
     inspect(path)
-}
-
-/// What the pool says about itself.
-pub(crate) fn inspect(path: &Path) -> Result<PoolInfo> {
-    firndex::inspect(path).map_err(|error| explain(path, error))
-}
-
-/// Adds what only the command line knows: the command that would have made the pool.
-pub(crate) fn explain(path: &Path, error: firndex::Error) -> Error {
-    let shown = path.display();
-    if let Some(source) = unreadable(path, &error) {
-        let hint = "run this as a user who may read it, or change its permissions";
-        return Failure::new(format!("{shown} cannot be read ({source})"), hint).into();
-    }
-    match error {
-        firndex::Error::Open(OpenError::Missing { .. }) => {
-            return Failure::new(
-                format!("there is no pool at {shown}"),
-                format!("make one first: firndex create {shown}"),
-            )
-            .into();
-        }
-        // Whether to open it read-only is not for the user to say here.
-        firndex::Error::Open(OpenError::NotWritable { needs_recovery, source, .. }) => {
-            let hint = if needs_recovery {
-                "it was not closed cleanly, and must be made writable even to be read: recovery writes"
-            } else {
-                "make it writable; as it is, firndex get, dump, scan, stat and check can read it"
-            };
-            return Failure::new(format!("{shown} cannot be written ({source})"), hint).into();
-        }
-        firndex::Error::Open(error @ OpenError::Busy { .. }) => {
-            return Failure::new(error.to_string(), "or wait until it is: --wait SECONDS").into();
-        }
-        firndex::Error::Open(error @ OpenError::NeedsRecovery) => {
-            return Failure::new(error.to_string(), "without --read-only it is recovered").into();
-        }
-        _ => {}
-    }
-    Error::new(error).context(format!("opening {}", path.display()))
-}
-
-/// Why the file may not even be read, if that is behind the error.
-fn unreadable(path: &Path, error: &firndex::Error) -> Option<io::Error> {
-    match error {
-        firndex::Error::Open(OpenError::NotWritable { .. } | OpenError::Io { .. }) => {
-            let refused = File::open(path).err()?;
-            (refused.kind() == io::ErrorKind::PermissionDenied).then_some(refused)
-        }
-        _ => None,
-    }
 }
 
 /// Reads a key or a value of a table pool: ASCII digits and nothing else.

@@ -27,7 +27,7 @@ const COLUMNS: usize = 80;
 const TEMPLATE: &str = "{line}";
 
 /// A step of a command, over when dropped.
-pub(crate) struct Step {
+pub struct Step {
     bar: ProgressBar,
     ticker: Option<Ticker>,
     what: Arc<Mutex<Cow<'static, str>>>,
@@ -36,7 +36,7 @@ pub(crate) struct Step {
 
 impl Step {
     /// Says what is being done now.
-    pub(crate) fn tell(&self, what: String) {
+    pub fn tell(&self, what: String) {
         *self.what.lock().unwrap_or_else(PoisonError::into_inner) = what.into();
         self.bar.tick();
     }
@@ -114,7 +114,7 @@ pub(crate) fn bytes(what: &'static str, total: u64) -> Step {
 }
 
 /// A bar over a known number of things of this name.
-pub(crate) fn count(what: &'static str, things: &'static str, total: u64) -> Step {
+pub fn count(what: &'static str, things: &'static str, total: u64) -> Step {
     step(ProgressBar::new(total), what, Unit::Things(things))
 }
 
@@ -124,12 +124,12 @@ pub(crate) fn unknown_bytes(what: &'static str) -> Step {
 }
 
 /// A spinner over an unknown number of things of this name.
-pub(crate) fn unknown(what: &'static str, things: &'static str) -> Step {
+pub fn unknown(what: &'static str, things: &'static str) -> Step {
     ticking(what, Unit::Things(things))
 }
 
 /// A spinner over work that does not say how far it is.
-pub(crate) fn waiting(what: impl Into<Cow<'static, str>>) -> Step {
+pub fn waiting(what: impl Into<Cow<'static, str>>) -> Step {
     ticking(what, Unit::None)
 }
 

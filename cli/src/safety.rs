@@ -8,9 +8,9 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use firndex::{Durability, Error, OpenError, Options};
 
+use crate::explain::explain;
 use crate::failure::Failure;
 use crate::output;
-use crate::pool;
 use crate::progress;
 use crate::waiting::Waiting;
 
@@ -52,7 +52,7 @@ impl LogPlace {
         let state = state(path);
         let restored = self.waiting.until_free(path, &bar, || options.restore(path));
         drop(bar);
-        if restored.map_err(|error| pool::explain(path, error))? {
+        if restored.map_err(|error| explain(path, error))? {
             output::talk(format_args!(
                 "{} {state}: restored from its checkpoint and log",
                 path.display()
@@ -86,7 +86,7 @@ pub(crate) struct Safety {
 }
 
 /// Reads the name of a durability.
-pub(crate) fn names() -> impl TypedValueParser<Value = Durability> {
+pub fn names() -> impl TypedValueParser<Value = Durability> {
     let help = |durability: &Durability| match durability {
         Durability::Process => "the pool, if it was closed, or synced and not written since",
         Durability::Periodic => "everything but the last few milliseconds",

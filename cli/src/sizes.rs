@@ -23,13 +23,13 @@ const KEY: usize = 0;
 const VALUE: usize = 1;
 
 /// A key of as many bytes as the pool's keys have.
-pub(crate) type AnyKey = AnySize<KEY>;
+pub type AnyKey = AnySize<KEY>;
 /// A value of as many bytes as the pool's values have.
-pub(crate) type AnyValue = AnySize<VALUE>;
+pub type AnyValue = AnySize<VALUE>;
 
 /// As many bytes as [`SIZES`] says at `WHICH`, in words, with zeros behind them.
 #[derive(Clone, Copy)]
-pub(crate) struct AnySize<const WHICH: usize>([u64; WORDS]);
+pub struct AnySize<const WHICH: usize>([u64; WORDS]);
 
 impl<const WHICH: usize> Fixed for AnySize<WHICH> {
     /// Chooses code at compile time: that for sizes in general, and not that for words. Every engine has some.
@@ -67,7 +67,7 @@ pub(crate) fn are_copied(key_bytes: u32, value_bytes: u32) -> bool {
 }
 
 /// Says how many bytes the keys and values of the command's pool have.
-pub(crate) fn set(key_bytes: u32, value_bytes: u32) {
+pub fn set(key_bytes: u32, value_bytes: u32) {
     let sizes = [key_bytes as usize, value_bytes as usize];
     assert_eq!(*SIZES.get_or_init(|| sizes), sizes, "a second pool, of other sizes");
 }

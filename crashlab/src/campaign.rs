@@ -162,7 +162,7 @@ impl Campaign {
                 if let Err(mut failure) = result {
                     let (threads, ops) = (self.threads, self.ops);
                     let replay = format!(
-                        "firndex crash --engine {} --threads {threads} --ops {ops} --seed {seed} \
+                        "firndex-lab crash --engine {} --threads {threads} --ops {ops} --seed {seed} \
                          --histories 1",
                         self.target.name()
                     );

@@ -25,7 +25,7 @@
 mod base64;
 mod choices;
 #[path = "../../cli/src/count.rs"]
-mod count;
+pub mod count;
 mod files;
 mod imports;
 #[allow(dead_code, reason = "the command tells lines")]

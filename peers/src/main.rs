@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 /// Measure firndex's engines beside other authors' maps
 ///
-/// The benchmark is that of `firndex bench`, with more contenders. Peers lie on medium dram and
+/// The benchmark is that of `firndex-lab bench`, with more contenders. Peers lie on medium dram and
 /// flush nothing; std is the standard HashMap behind no lock, with one thread. Suites durable and values have embedded
 /// stores in files.
 #[derive(Parser)]

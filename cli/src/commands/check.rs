@@ -9,9 +9,10 @@ use indicatif::HumanBytes;
 use serde_json::{Value, json};
 
 use crate::count::counted;
+use crate::explain::{explain, inspect};
 use crate::failure::{Failure, Status};
 use crate::output;
-use crate::pool::{self, AnyPool};
+use crate::pool::AnyPool;
 use crate::progress;
 use crate::reading::Reading;
 
@@ -41,11 +42,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     if !reading.read_only {
         reading.log.restore(path)?;
     }
-    let info = pool::inspect(path)?;
+    let info = inspect(path)?;
     let step = progress::waiting("comparing with the sums");
     let verified = reading.log.waiting.until_free(path, &step, || firndex::verify(path));
     drop(step);
-    let verified = verified.map_err(|error| pool::explain(path, error))?;
+    let verified = verified.map_err(|error| explain(path, error))?;
     let mut report = sums_report(&verified);
     let opened = AnyPool::open_to_check(path, &info, reading);
     if opened.is_err() && report.faults > 0 {

@@ -1,11 +1,10 @@
 //! `firndex completions`: what a shell completes.
 
 use anyhow::Result;
-use clap::Args;
-use clap_complete::Shell;
+use clap::{Args, Command};
 
 use crate::failure::Status;
-use crate::output;
+use crate::teaching::{self, Shell};
 
 /// Print the completions of this program for a shell
 ///
@@ -21,9 +20,6 @@ pub(crate) struct Arguments {
     shell: Shell,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
-    let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut super::command(), "firndex", &mut script);
-    output::data(&script)?;
-    Ok(Status::Done)
+pub(crate) fn run(arguments: &Arguments, program: Command) -> Result<Status> {
+    teaching::complete(program, arguments.shell)
 }

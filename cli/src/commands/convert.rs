@@ -6,8 +6,8 @@ use anyhow::Result;
 use clap::Args;
 use firndex::Durability;
 
-use super::engine::Choice;
 use super::target::Target;
+use crate::engine::Choice;
 use crate::failure::Status;
 use crate::pool::AnyPool;
 use crate::progress;

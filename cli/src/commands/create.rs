@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use firndex::{Kind, Medium, OpenError, Stats};
 
-use super::engine::Choice;
+use crate::engine::Choice;
 use crate::failure::{Failure, Status};
 use crate::output;
 use crate::progress;

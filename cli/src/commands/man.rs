@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::Args;
-use clap_mangen::Man;
+use clap::{Args, Command};
 
-use crate::failure::{Failure, Status};
-use crate::output;
+use crate::failure::Status;
+use crate::teaching;
 
 /// Print the manual page, or write those of all commands to a directory
 ///
@@ -22,16 +21,6 @@ pub(crate) struct Arguments {
     dir: Option<PathBuf>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
-    let Some(dir) = &arguments.dir else {
-        let mut page = Vec::new();
-        Man::new(super::command()).render(&mut page)?;
-        output::data(&page)?;
-        return Ok(Status::Done);
-    };
-    clap_mangen::generate_to(super::command(), dir).map_err(|error| {
-        let hint = "name an existing directory that can be written";
-        Failure::new(format!("writing manual pages to {}", dir.display()), hint).caused_by(error)
-    })?;
-    Ok(Status::Done)
+pub(crate) fn run(arguments: &Arguments, program: Command) -> Result<Status> {
+    teaching::describe(program, arguments.dir.as_deref())
 }

@@ -1,17 +1,14 @@
 //! The subcommands, one file each.
 
 mod backup;
-mod bench;
 mod check;
 mod compact;
 mod completions;
 mod convert;
-mod crash;
 mod create;
 mod del;
 mod demo;
 mod dump;
-mod engine;
 mod get;
 mod load;
 mod man;
@@ -22,15 +19,16 @@ mod scan;
 mod shrink;
 mod stat;
 mod target;
-mod torture;
 
 use anyhow::Result;
 use clap::{Command as Clap, CommandFactory, FromArgMatches, Parser, Subcommand};
 use demo::writer;
-use torture::{lives, victim};
 
 use crate::failure::Status;
-use crate::output;
+use crate::program;
+
+/// The program's name.
+pub const NAME: &str = "firndex";
 
 const FIRST_STEPS: &str = "\
 First steps:
@@ -59,9 +57,7 @@ fn exit_status(command: &str) -> &'static str {
         "get" | "del" => "Exit status: 0 done, 1 the key is absent, 2 an error.",
         "check" => "Exit status: 0 the pool is sound, 2 it is not, or an error.",
         "salvage" => "Exit status: 0 nothing is missing, 2 something is or may be, or an error.",
-        "demo" | "crash" | "torture" => {
-            "Exit status: 0 every promise was kept, 1 a promise was broken, 2 an error."
-        }
+        "demo" => "Exit status: 0 every promise was kept, 1 a promise was broken, 2 an error.",
         _ => "Exit status: 0 done, 2 an error.",
     }
 }
@@ -72,7 +68,7 @@ fn exit_status(command: &str) -> &'static str {
 /// killed by SIGKILL. A pool that was cut off recovers when it is opened again. `firndex help COMMAND` explains each
 /// command with examples.
 #[derive(Debug, Parser)]
-#[command(name = "firndex", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(name = NAME, version, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = FIRST_STEPS)]
 struct Arguments {
     #[command(subcommand)]
@@ -97,57 +93,22 @@ enum Command {
     Shrink(shrink::Arguments),
     Compact(compact::Arguments),
     Remove(remove::Arguments),
-    Crash(crash::Arguments),
-    Torture(torture::Arguments),
-    Bench(bench::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
     /// The process that `demo` starts and kills
     #[command(name = writer::COMMAND, hide = true)]
     DemoWriter(writer::Arguments),
-    /// The process that `torture` starts and kills
-    #[command(name = victim::COMMAND, hide = true)]
-    TortureVictim(victim::Arguments),
-    /// The process that lives a life of `torture`
-    #[command(name = lives::COMMAND, hide = true)]
-    TortureLife(lives::ChildArguments),
 }
 
 /// The program's arguments and help texts.
-fn command() -> Clap {
-    Arguments::command().mut_subcommands(|command| {
-        let said = command.get_after_long_help().map(ToString::to_string);
-        let help = said.map_or_else(String::new, |examples| format!("{examples}\n\n"));
-        let status = exit_status(command.get_name());
-        command.after_long_help(help + status)
-    })
-}
-
-/// What was asked for; `None` if it was help, which is then given. Whoever asks for what there is not is answered here.
-fn parse() -> Result<Option<Arguments>> {
-    let matches = match command().try_get_matches() {
-        Ok(matches) => matches,
-        Err(error) if error.use_stderr() => error.exit(),
-        Err(asked) => {
-            let help = asked.render();
-            let is_styled = output::to_terminal() && std::env::var_os("NO_COLOR").is_none();
-            let text = if is_styled { help.ansi().to_string() } else { help.to_string() };
-            output::data(text.as_bytes())?;
-            return Ok(None);
-        }
-    };
-    Ok(Some(Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())))
-}
-
-/// A number of minutes, none or for ever included.
-fn minutes(text: &str) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|number| *number >= 0.0);
-    number.ok_or_else(|| "expected a number of minutes, 0 or more".into())
+pub fn command() -> Clap {
+    program::with_exit_statuses(Arguments::command(), exit_status)
 }
 
 /// Runs the subcommand that was asked for.
-pub(crate) fn run() -> Result<Status> {
-    let Some(arguments) = parse()? else { return Ok(Status::Done) };
+pub fn run() -> Result<Status> {
+    let Some(matches) = program::asked_for(command())? else { return Ok(Status::Done) };
+    let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match arguments.command {
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Create(arguments) => create::run(&arguments),
@@ -165,14 +126,9 @@ pub(crate) fn run() -> Result<Status> {
         Command::Shrink(arguments) => shrink::run(&arguments),
         Command::Compact(arguments) => compact::run(&arguments),
         Command::Remove(arguments) => remove::run(&arguments),
-        Command::Crash(arguments) => crash::run(&arguments),
-        Command::Torture(arguments) => torture::run(&arguments),
-        Command::Bench(arguments) => bench::run(&arguments),
-        Command::Completions(arguments) => completions::run(&arguments),
-        Command::Man(arguments) => man::run(&arguments),
+        Command::Completions(arguments) => completions::run(&arguments, command()),
+        Command::Man(arguments) => man::run(&arguments, command()),
         Command::DemoWriter(arguments) => writer::run(&arguments),
-        Command::TortureVictim(arguments) => victim::run(&arguments),
-        Command::TortureLife(arguments) => lives::run_child(&arguments),
     }
 }
 

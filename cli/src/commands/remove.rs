@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
+use crate::explain::explain;
 use crate::failure::Status;
 use crate::output;
-use crate::pool;
 use crate::progress;
 use crate::safety::LogPlace;
 
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let step = progress::waiting("removing");
     let removed = arguments.log.waiting.until_free(path, &step, || options.remove(path));
     drop(step);
-    removed.map_err(|error| pool::explain(path, error))?;
+    removed.map_err(|error| explain(path, error))?;
     output::talk(format_args!("removed {}", path.display()));
     Ok(Status::Done)
 }

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::target::Target;
 use crate::count::counted;
+use crate::explain::explain;
 use crate::failure::{Failure, Status};
 use crate::output;
 use crate::pool;
@@ -46,7 +47,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let Arguments { pool: path, target, orphans } = arguments;
-    let salvage = Salvage::open(path).map_err(|error| pool::explain(path, error))?;
+    let salvage = Salvage::open(path).map_err(|error| explain(path, error))?;
     let kind = salvage.kind();
     let (out, existing, options) = (target.out(), target.existing(), Options::default());
     let sizes = salvage.sizes().filter(|_| kind == Some(Kind::Table));

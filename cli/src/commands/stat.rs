@@ -11,9 +11,10 @@ use indicatif::{BinaryBytes, HumanCount};
 use serde_json::{Value, json};
 
 use crate::count::counted;
+use crate::explain::inspect;
 use crate::failure::Status;
 use crate::output::{self, finite};
-use crate::pool::{self, AnyPool};
+use crate::pool::AnyPool;
 use crate::reading::Reading;
 
 /// Print how many pairs a pool holds, how full and how large it is
@@ -41,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     if !reading.read_only {
         reading.log.restore(path)?;
     }
-    let info = pool::inspect(path)?;
+    let info = inspect(path)?;
     let pool = AnyPool::open_inspected(path, &info, reading)?;
     let stats = pool.stats()?;
     let files = reading.log.options().log_files(path)?;

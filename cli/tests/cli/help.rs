@@ -54,20 +54,9 @@ fn there_is_a_manual_page_for_every_command() {
 }
 
 #[test]
-fn a_crash_run_of_no_minutes_makes_no_history() {
-    let workspace = Workspace::new();
-    let crash = workspace.run(["crash", "--minutes", "0", "--json"]).demand(0).json();
-    assert_eq!((&crash["histories"], &crash["images"]), (&0.into(), &0.into()), "{crash}");
-    for wrong in ["-1", "NaN", "soon"] {
-        let argument = format!("--minutes={wrong}");
-        workspace.run(["crash", &argument]).demand_wrong_use(&["number of minutes"]);
-    }
-}
-
-#[test]
 fn what_judges_promises_has_the_same_exit_statuses() {
     let workspace = Workspace::new();
-    for command in ["crash", "torture", "demo"] {
+    for command in ["demo"] {
         let help = workspace.run([command, "--help"]).demand(0);
         let text = String::from_utf8_lossy(help.stdout()).into_owned();
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");

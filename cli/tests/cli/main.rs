@@ -1,7 +1,6 @@
 //! The binary as a user runs it: what it prints where, its exit status, and what is left behind.
 
 mod access;
-mod bench;
 mod copies;
 mod demo;
 mod dump;
@@ -12,10 +11,13 @@ mod help;
 mod load;
 mod look;
 mod pairs;
+mod pools;
 mod shrink;
 mod signals;
 mod sizes;
 mod streams;
-mod torture;
 mod typed;
 mod workspace;
+
+/// What the tests run.
+const PROGRAM: &str = env!("CARGO_BIN_EXE_firndex");

@@ -1,12 +1,10 @@
-//! Running the binary in a directory of its own.
+//! Running a binary in a directory of its own: `PROGRAM` of the test.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Arc, Once};
 
-use firndex::Engine;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use tempfile::TempDir;
 
@@ -21,43 +19,8 @@ impl Workspace {
         Workspace { dir: tempfile::tempdir().unwrap() }
     }
 
-    /// With an empty pool of that kind, named `pool`.
-    pub(crate) fn with_pool(kind: &str) -> Self {
-        let workspace = Workspace::new();
-        workspace.run(["create", "pool", "--kind", kind]).demand(0);
-        workspace
-    }
-
-    /// As [`Workspace::with_pool`], on this engine.
-    pub(crate) fn with_pool_on(engine: Engine, kind: &str) -> Self {
-        let workspace = Workspace::new();
-        let create = ["create", "pool", "--kind", kind, "--engine", engine.name()];
-        let created = workspace.run(create).demand(0);
-        assert!(created.stderr().contains(&format!("engine {engine}")), "{}", created.stderr());
-        workspace
-    }
-
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
-    }
-
-    /// Copies the directory of a pool's log and checkpoint, which may be in use, for another pool.
-    pub(crate) fn copy_companions(&self, pool: &str, copy: &str) {
-        let [from, to] = [pool, copy].map(|name| self.path(&format!("{name}.safe")));
-        std::fs::create_dir(&to).unwrap();
-        for entry in std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap()) {
-            match std::fs::copy(entry.path(), to.join(entry.file_name())) {
-                // A segment that a checkpoint has made needless.
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                copied => assert!(copied.is_ok(), "{copied:?}"),
-            }
-        }
-    }
-
-    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        let path = self.path(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, bytes).unwrap();
     }
 
     /// The command, with temporary files inside the workspace so that leftovers show.
@@ -65,7 +28,7 @@ impl Workspace {
         &self,
         arguments: impl IntoIterator<Item = A>,
     ) -> Command {
-        let mut command = self.command_of(env!("CARGO_BIN_EXE_firndex"));
+        let mut command = self.command_of(crate::PROGRAM);
         command.args(arguments);
         command
     }
@@ -83,19 +46,6 @@ impl Workspace {
         let arguments: Vec<OsString> = arguments.into_iter().map(|a| a.as_ref().into()).collect();
         let output = self.command(&arguments).output().unwrap();
         Finished { arguments, output }
-    }
-
-    pub(crate) fn run_with_input<A: AsRef<OsStr>>(
-        &self,
-        arguments: impl IntoIterator<Item = A>,
-        input: &[u8],
-    ) -> Finished {
-        let arguments: Vec<OsString> = arguments.into_iter().map(|a| a.as_ref().into()).collect();
-        let mut command = self.command(&arguments);
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        child.stdin.take().unwrap().write_all(input).unwrap();
-        Finished { arguments, output: child.wait_with_output().unwrap() }
     }
 
     /// What is left of temporary files.
@@ -128,8 +78,8 @@ pub(crate) fn list(dir: &Path) -> Vec<PathBuf> {
 
 /// A command that has ended.
 pub(crate) struct Finished {
-    arguments: Vec<OsString>,
-    output: Output,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) output: Output,
 }
 
 impl Finished {
@@ -162,8 +112,10 @@ impl Finished {
         let finished = self.demand(2);
         let stderr = finished.stderr();
         assert_eq!(finished.stdout(), b"", "{stderr}");
+        let program = Path::new(crate::PROGRAM).file_name().unwrap_or_default();
+        let said = format!("{}: ", program.display());
         assert!(
-            stderr.lines().any(|line| line.starts_with("firndex: ")),
+            stderr.lines().any(|line| line.starts_with(&said)),
             "{:?}: {stderr}",
             finished.arguments
         );

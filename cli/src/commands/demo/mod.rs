@@ -14,7 +14,7 @@ use firndex::{Options, Store};
 use indicatif::BinaryBytes;
 use tempfile::TempDir;
 
-use crate::commands::engine::Choice;
+use crate::engine::Choice;
 use crate::failure::{Failure, Status};
 use crate::output;
 use screen::Screen;

@@ -1,5 +1,6 @@
-//! `firndex torture`: does a real process that is killed on real files lose anything?
+//! `firndex-lab torture`: does a real process that is killed on real files lose anything?
 
+mod arguments;
 mod calls;
 mod ledger;
 pub(super) mod lives;
@@ -11,20 +12,19 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Error, Result};
-use clap::Args;
+use cli::count::counted;
+use cli::failure::Status;
+use cli::{output, progress as bars};
 use dedup::{fresh_seed, interrupt};
-use firndex::{Durability, Engine, OpenError};
+use firndex::{Engine, OpenError};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use workload::{Random, mix};
 
-use crate::commands::{engine, minutes};
-use crate::count::counted;
-use crate::failure::{Failure, Status};
-use crate::{output, progress as bars, safety};
+pub(crate) use arguments::Arguments;
+use arguments::new_directory;
 use ledger::Ledger;
 use pools::Which;
-use progress::{Progress, WRITERS_MAX};
+use progress::Progress;
 
 /// Writers of a pool, if their number was not asked for.
 const WRITERS: u64 = 2;
@@ -39,66 +39,6 @@ const LATE_MS_MAX: u64 = 200;
 const UNJUDGED_PERCENT: u64 = 25;
 /// Of a process to be killed: how often to look how far it is.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
-
-/// Kill writing processes, and look for what they had been promised
-///
-/// Starts a process that opens a table and a store in real files. Several threads write to each, others read, back up,
-/// sync, shrink and compact; the pools grow, are closed, written anew and opened again. The process notes in a shared
-/// file which calls have returned. It is killed with SIGKILL at a random moment. Then the pools are opened, checked and
-/// read: each call that had returned must have its effect, nothing may be there that no call wrote, and the keys of a
-/// call that was cut off must be in the state before or after it. The next process continues with the same pools.
-///
-/// With --lives it tortures small pools at their limits instead. A life is determined by its seed: a store or a table,
-/// a few sizes of values from 0 to 300 KB, a limit that stays, rises or falls, and 20 to 30 openings. One to four
-/// threads change it, each its own keys. Every answer is compared with a model, and so are all pairs after each
-/// opening. Some processes are killed. With --fill the file system is filled and freed meanwhile. By default the
-/// directory is in /dev/shm, and lives that once found something run first.
-///
-/// The exit status is 1 if a promise was broken. The pools are kept then.
-#[derive(Debug, Args)]
-#[command(after_long_help = "\
-Examples:
-  firndex torture                                   a hundred kills on every engine
-  firndex torture --engine level --minutes 60       for an hour
-  firndex torture --dir /dev/shm --kills 1000       without a log
-  firndex torture --durability commit --json        {\"kills\":…,\"acknowledged\":…,\"lost\":0,…}
-  firndex torture --lives                           a thousand lives of small pools
-  firndex torture --lives --minutes 60              as many as an hour takes
-  firndex torture --lives 1 --seed 7                one life again")]
-pub(crate) struct Arguments {
-    /// The hash table to torture [default: each in turn]
-    #[arg(long, value_parser = engine::names())]
-    engine: Option<Engine>,
-    /// Kills on each engine
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    kills: u64,
-    /// Live lives of small pools instead: this many [default: 1000, or as many as --minutes allows]
-    #[arg(long, value_name = "N", num_args = 0..=1, conflicts_with = "kills")]
-    lives: Option<Option<u64>>,
-    /// In lives, fill the file system and free it again. It must have 1 GiB at most
-    #[arg(long, requires = "lives", conflicts_with = "durability")]
-    fill: bool,
-    /// Instead of a number of kills, kill for this many minutes on each engine; live lives for so long in all
-    #[arg(long, value_name = "M", value_parser = minutes, conflicts_with = "kills")]
-    minutes: Option<f64>,
-    /// Make the pools in a new directory in this one, and so on its file system [default: that of temporary files; of
-    /// lives /dev/shm]
-    #[arg(long)]
-    dir: Option<PathBuf>,
-    /// Writers of each pool [default: 2; in lives 1 to 4, and 16 at most]
-    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u64).range(1..=WRITERS_MAX))]
-    threads: Option<u64>,
-    /// Determines the calls; the moments of the kills are as the machine runs. Of lives it is the first one's seed, and
-    /// the next lives have the next ones [default: a new seed each time]
-    #[arg(long, value_name = "S")]
-    seed: Option<u64>,
-    /// What the pools are asked to survive of power loss [default: periodic on a disk, process in /dev/shm]
-    #[arg(long, value_parser = safety::names())]
-    durability: Option<Durability>,
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
-}
 
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     if arguments.lives.is_some() {
@@ -134,18 +74,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     ended.context(place.clone())?;
     output::complain(&format!("a promise was broken; {place}"));
     Ok(Status::Absent)
-}
-
-fn new_directory(parent: Option<&Path>) -> Result<TempDir> {
-    let parent = parent.map_or_else(std::env::temp_dir, Path::to_owned);
-    tempfile::Builder::new().prefix("firndex-torture-").tempdir_in(&parent).map_err(|error| {
-        Failure::new(
-            format!("making a directory in {}", parent.display()),
-            "name one that can be written with --dir",
-        )
-        .caused_by(error)
-        .into()
-    })
 }
 
 /// What a run on one engine came to.
@@ -370,6 +298,8 @@ fn acknowledged(ledgers: &[Ledger; 2]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use firndex::Durability;
+
     use super::*;
 
     /// A run whose pools hold what writer 0 did in `CALLS` calls, all acknowledged.
@@ -402,7 +332,7 @@ mod tests {
         run
     }
 
-    fn open(run: &Run, which: Which) -> crate::pool::Pool {
+    fn open(run: &Run, which: Which) -> cli::pool::Pool {
         which.open_or_create(&which.path(&run.victim.dir), &run.victim.options()).unwrap()
     }
 
@@ -420,11 +350,11 @@ mod tests {
             let present = pools::contents(&pool, source).unwrap();
             let key = present.keys().find(|key| !key.is_counter()).unwrap();
             match &pool {
-                crate::pool::Pool::Table(table) => {
+                cli::pool::Pool::Table(table) => {
                     assert!(table.remove(key.0).unwrap().is_some());
                     table.put(77 << 32, 1).unwrap();
                 }
-                crate::pool::Pool::Store(store) => {
+                cli::pool::Pool::Store(store) => {
                     assert!(store.remove(key.bytes()).unwrap().is_some());
                     store.put(calls::Key(77 << 32).bytes(), "1").unwrap();
                 }

@@ -5,12 +5,12 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail, ensure};
+use cli::format::Field;
+use cli::pool::Pool;
 use firndex::{Error, Existing, Options};
 
 use super::calls::{Call, Deed, Key, Source};
 use super::ledger::Found;
-use crate::format::Field;
-use crate::pool::Pool;
 
 /// Whether a pool is the table or the store, in the order of their numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

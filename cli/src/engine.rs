@@ -6,14 +6,14 @@ use firndex::{Engine, Options};
 
 /// Which engine, and its parameters.
 #[derive(Debug)]
-pub(super) struct Choice {
+pub(crate) struct Choice {
     engine: Option<Engine>,
     parameters: Vec<(&'static str, u64)>,
 }
 
 impl Choice {
     /// Options of a pool on it.
-    pub(super) fn options(&self) -> Options {
+    pub(crate) fn options(&self) -> Options {
         let options = match self.engine {
             Some(engine) => Options::default().engine(engine),
             None => Options::default(),
@@ -24,7 +24,7 @@ impl Choice {
 }
 
 /// Engines by name, each with its description.
-pub(super) fn names() -> impl TypedValueParser<Value = Engine> {
+pub fn names() -> impl TypedValueParser<Value = Engine> {
     let value = |engine: &Engine| {
         let description = engine.description();
         let takes = format!("{} Tables take {}.", description.summary, description.pair_sizes);

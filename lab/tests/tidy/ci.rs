@@ -5,7 +5,7 @@ use crate::pages::{files, text, top};
 #[test]
 fn every_engine_is_in_the_crash_lab_of_ci() {
     let ci = text(&top().join(".ci/run"));
-    assert!(ci.lines().any(|line| line.ends_with("-- crash --short")));
+    assert!(ci.lines().any(|line| line.ends_with("-p firndex-lab -- crash --short")));
     let targets: Vec<&str> =
         crashlab::target::Target::all().into_iter().map(|target| target.name()).collect();
     for engine in firndex::Engine::ALL {
@@ -16,7 +16,9 @@ fn every_engine_is_in_the_crash_lab_of_ci() {
 #[test]
 fn processes_are_killed_and_small_pools_live_at_their_limits() {
     let ci = text(&top().join(".ci/run"));
-    for step in ["-- torture --kills 12", "-- torture --lives --minutes 0.5", "tests/lives/run"] {
+    for step in
+        ["lab -- torture --kills 12", "lab -- torture --lives --minutes 0.5", "tests/lives/run"]
+    {
         assert!(ci.lines().any(|line| line.ends_with(step)), "{step}");
     }
     assert!(ci.lines().any(|line| line.starts_with("tests/world/run ")));

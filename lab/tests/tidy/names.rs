@@ -3,67 +3,110 @@
 use crate::pages::{files, none_of, pages, text, top};
 use std::process::Command;
 
-fn help_of(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_firndex")).args(arguments).output();
+/// A program whose commands pages and messages name.
+struct Program {
+    name: &'static str,
+    /// Each command with its help.
+    commands: Vec<(String, String)>,
+}
+
+impl Program {
+    fn all() -> [Program; 2] {
+        let product = cli::command()
+            .get_subcommands_mut()
+            .filter(|command| !command.is_hide_set())
+            .map(|command| (command.get_name().to_owned(), command.render_long_help().to_string()))
+            .collect();
+        let lab = listed(&help_of_lab(&["help"]))
+            .map(|command| (command.to_owned(), help_of_lab(&["help", command])))
+            .collect();
+        let all = [("firndex", product), ("firndex-lab", lab)];
+        all.map(|(name, commands): (_, Vec<_>)| {
+            assert!(commands.len() > 2, "{commands:?}");
+            Program { name, commands }
+        })
+    }
+
+    /// What follows the program's name in a line.
+    fn calls<'a>(&self, line: &'a str) -> impl Iterator<Item = &'a str> {
+        line.split(&format!("{} ", self.name)).skip(1).collect::<Vec<_>>().into_iter()
+    }
+
+    /// The help of a command, if there is such a command.
+    fn help(&self, command: &str) -> Option<&str> {
+        let named = self.commands.iter().find(|(name, _)| name == command);
+        named.map(|(_, help)| help.as_str())
+    }
+}
+
+fn help_of_lab(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_firndex-lab")).args(arguments).output();
     String::from_utf8(output.expect("it runs").stdout).expect("help is text")
 }
 
-/// The commands that the program's help lists.
-fn commands() -> Vec<String> {
-    let help = help_of(&["help"]);
+/// The commands that a help lists.
+fn listed(help: &str) -> impl Iterator<Item = &str> {
     let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let listed = listed.take_while(|line| line.starts_with("  "));
-    let commands: Vec<String> =
-        listed.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect();
-    assert!(commands.len() > 5, "{help}");
-    commands
+    let named = listed.filter_map(|line| line.split_whitespace().next());
+    named.filter(|command| *command != "help")
 }
 
 #[test]
 fn commands_and_their_options_exist() {
-    let commands = commands();
+    let programs = Program::all();
     let mut wrong = Vec::new();
     for page in pages() {
         for (number, line) in page.lines() {
-            for call in line.split("firndex ").skip(1) {
+            for (program, call) in programs
+                .iter()
+                .flat_map(|program| program.calls(line).map(move |call| (program, call)))
+            {
                 let call = call.split(['`', '#', ';']).next().unwrap_or_default();
                 let mut words = call.split_whitespace();
-                let Some(command) =
-                    words.next().filter(|word| commands.iter().any(|known| known == word))
-                else {
+                let command = words.next().unwrap_or_default();
+                let Some(help) = program.help(command) else {
+                    let name = program.name;
+                    if programs.iter().any(|other| other.help(command).is_some()) {
+                        wrong.push(format!("{}: {name} {command}", page.at(number)));
+                    }
                     continue;
                 };
-                let help = help_of(&["help", command]);
                 for word in words {
                     let option =
                         word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '-');
                     if option.starts_with("--") && !help.contains(option) {
-                        wrong.push(format!("{}: firndex {command} {option}", page.at(number)));
+                        let name = program.name;
+                        wrong.push(format!("{}: {name} {command} {option}", page.at(number)));
                     }
                 }
             }
         }
     }
-    none_of("options that no command has", &wrong);
+    none_of("commands that another program has, and options that no command has", &wrong);
 }
 
-/// What follows the program's name in a message without being a command.
-const NO_COMMANDS: [&str; 5] = ["cannot", "engine", "needs", "pool", "version"];
+/// What follows a program's name in a message without being a command.
+const NO_COMMANDS: [&str; 6] = ["cannot", "engine", "help", "needs", "pool", "version"];
 
 #[test]
 fn commands_that_messages_name_exist() {
-    let commands = commands();
+    let programs = Program::all();
     let mut wrong = Vec::new();
     for path in files("rs").iter().filter(|path| path.iter().any(|part| part == "src")) {
         let source = text(&top().join(path));
         let code =
             (1..).zip(source.lines()).filter(|(_, line)| !line.trim_start().starts_with("//"));
         for (number, line) in code {
-            for said in line.split("firndex ").skip(1) {
-                let word = said.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default();
-                let is_there = commands.iter().any(|command| command == word);
-                if !word.is_empty() && !is_there && !NO_COMMANDS.contains(&word) {
-                    wrong.push(format!("{}:{number}: firndex {word}", path.display()));
+            for program in &programs {
+                for said in program.calls(line) {
+                    let word =
+                        said.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default();
+                    let is_there = program.help(word).is_some() || NO_COMMANDS.contains(&word);
+                    if !word.is_empty() && !is_there {
+                        let name = program.name;
+                        wrong.push(format!("{}:{number}: {name} {word}", path.display()));
+                    }
                 }
             }
         }
@@ -74,10 +117,15 @@ fn commands_that_messages_name_exist() {
 #[test]
 fn the_readme_shows_every_command() {
     let readme = text(&top().join("README.md"));
-    let missing: Vec<String> = commands()
-        .into_iter()
-        .filter(|command| command != "help" && !readme.contains(&format!("firndex {command}")))
-        .collect();
+    let mut missing = Vec::new();
+    for program in Program::all() {
+        for (command, _) in &program.commands {
+            let call = format!("{} {command}", program.name);
+            if !readme.contains(&call) {
+                missing.push(call);
+            }
+        }
+    }
     none_of("commands that the README does not show", &missing);
 }
 

@@ -1,4 +1,4 @@
-//! `firndex torture --lives`: are pools sound at every size and limit, however they are used, killed and filled?
+//! `firndex-lab torture --lives`: are pools sound at every size and limit, however they are used, killed and filled?
 
 mod ballast;
 mod child;
@@ -16,17 +16,17 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use cli::count::counted;
+use cli::failure::Status;
+use cli::{output, progress};
 use dedup::{fresh_seed, interrupt};
 use firndex::Engine;
 use rustix::fs::statfs;
 use serde_json::{Value, json};
 
-use super::Arguments;
-use crate::count::counted;
-use crate::failure::Status;
-use crate::{output, progress};
+use super::arguments::{Arguments, new_directory};
 use child::Outcome;
-pub(in crate::commands) use child::{Arguments as ChildArguments, COMMAND, run as run_child};
+pub(crate) use child::{Arguments as ChildArguments, COMMAND, run as run_child};
 use plan::Scope;
 
 /// Lives, if neither their number nor a time was asked for.
@@ -38,7 +38,7 @@ const TMPFS_MAGIC: u64 = 0x0102_1994;
 
 pub(super) fn run(arguments: &Arguments) -> Result<Status> {
     let parent = arguments.dir.clone().unwrap_or_else(default_parent);
-    let directory = super::new_directory(Some(&parent))?;
+    let directory = new_directory(Some(&parent))?;
     if arguments.fill {
         ballast::demand_a_small_file_system(directory.path())?;
     }
@@ -288,7 +288,7 @@ impl<'a> Run<'a> {
     /// The command that lives this life again.
     fn command(&self, scope: Scope) -> String {
         let Scope { engine, seed, threads, fill, durability } = scope;
-        let mut command = format!("firndex torture --lives 1 --seed {seed} --engine {engine}");
+        let mut command = format!("firndex-lab torture --lives 1 --seed {seed} --engine {engine}");
         let mut add = |option: String| {
             command.push(' ');
             command.push_str(&option);

@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
+use cli::failure::Status;
 
 use super::model::{Model, Stage};
 use super::plan::{self, Kill, Life, Scope};
 use super::session::Living;
-use crate::failure::Status;
 
 /// The hidden subcommand that runs it.
-pub(in crate::commands) const COMMAND: &str = "torture-life";
+pub(crate) const COMMAND: &str = "torture-life";
 
 /// How often to look how far a process is that is to be killed, and one that is not.
 const LOOK_CLOSELY: Duration = Duration::from_micros(100);
@@ -27,7 +27,7 @@ const HANGS_AFTER: Duration = Duration::from_secs(180);
 
 /// What the process works on.
 #[derive(Clone, Debug, Args)]
-pub(in crate::commands) struct Arguments {
+pub(crate) struct Arguments {
     /// Directory of the pool
     #[arg(long)]
     pub(super) dir: PathBuf,
@@ -42,7 +42,7 @@ pub(in crate::commands) struct Arguments {
 }
 
 /// Lives the rest of a life. The parent reads what went wrong.
-pub(in crate::commands) fn run(arguments: &Arguments) -> Result<Status> {
+pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     dedup::die_with(arguments.parent)?;
     let life = Life::new(arguments.scope, arguments.in_memory);
     Living::new(&life, &arguments.dir)?.run()?;
@@ -165,7 +165,7 @@ impl Process {
         match text.trim() {
             "" => otherwise.into(),
             _ if matches!(read, Some(Err(_))) => otherwise.into(),
-            text => text.trim_start_matches("firndex: ").into(),
+            text => text.trim_start_matches("firndex-lab: ").into(),
         }
     }
 }

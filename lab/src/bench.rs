@@ -1,4 +1,4 @@
-//! `firndex bench`: how fast, against what the machine allows?
+//! `firndex-lab bench`: how fast, against what the machine allows?
 
 use std::env;
 use std::os::unix::process::CommandExt;
@@ -8,10 +8,9 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use bench::options::Suite;
 use clap::Args;
-
-use crate::failure::{Failure, Status};
-use crate::output::{self, Lenient};
-use crate::progress;
+use cli::failure::{Failure, Status};
+use cli::output::{self, Lenient};
+use cli::progress;
 
 /// Measure the engines against the machine's ceilings
 ///
@@ -24,21 +23,21 @@ use crate::progress;
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  firndex bench micro                                 each operation by itself, in memory
-  firndex bench micro --pairs 114M --threads 1        a table far larger than the caches
-  firndex bench micro --media mapped --directory .    pools in files here
-  firndex bench ceilings --pairs 114M                 what this machine's memory allows
-  firndex bench micro --json rows.json                the rows, for a program
-  firndex bench store --threads 1                     stores, keys and values of 8 bytes
-  firndex bench values --directory /dev/shm           stores in files, values of 8 to 10,000 bytes
-  firndex bench store --peers --directory /dev/shm    the same beside embedded databases
-  firndex bench load-factor                           how speed changes as tables fill, and how full they get
-  firndex bench level --html page.html                the figures of a table's own paper
-  firndex bench rewo --pairs 2M --threads 1           the same for another, on slow memory, too
-  firndex bench pfht --pairs 2M --threads 1           classic tables, as in another paper
-  firndex bench durable --directory . --pairs 8M      what surviving power loss costs, on the disk here
-  firndex bench durable --parts puts --peers          durable puts, against embedded stores
-  firndex bench micro --peers --flushes none          against other authors' maps")]
+  firndex-lab bench micro                                 each operation by itself, in memory
+  firndex-lab bench micro --pairs 114M --threads 1        a table far larger than the caches
+  firndex-lab bench micro --media mapped --directory .    pools in files here
+  firndex-lab bench ceilings --pairs 114M                 what this machine's memory allows
+  firndex-lab bench micro --json rows.json                the rows, for a program
+  firndex-lab bench store --threads 1                     stores, keys and values of 8 bytes
+  firndex-lab bench values --directory /dev/shm           stores in files, values of 8 to 10,000 bytes
+  firndex-lab bench store --peers --directory /dev/shm    the same beside embedded databases
+  firndex-lab bench load-factor                           how speed changes as tables fill, and how full they get
+  firndex-lab bench level --html page.html                the figures of a table's own paper
+  firndex-lab bench rewo --pairs 2M --threads 1           the same for another, on slow memory, too
+  firndex-lab bench pfht --pairs 2M --threads 1           classic tables, as in another paper
+  firndex-lab bench durable --directory . --pairs 8M      what surviving power loss costs, on the disk here
+  firndex-lab bench durable --parts puts --peers          durable puts, against embedded stores
+  firndex-lab bench micro --peers --flushes none          against other authors' maps")]
 pub(crate) struct Arguments {
     /// What to measure
     #[arg(value_enum)]

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use clap::Args;
+use cli::engine;
+use cli::safety;
 use firndex::{Durability, Engine, Options, PairSizes};
 use workload::{Random, mix};
 
 use super::model::{Stage, State, WRITERS_MAX};
-use crate::commands::engine;
-use crate::safety;
 
 /// Of a new pool with this capacity the heap has large segments.
 const LARGE_CAPACITY: u64 = 1 << 16;

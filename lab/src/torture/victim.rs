@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
+use cli::engine;
+use cli::failure::Status;
+use cli::pool::Pool;
+use cli::{output, safety};
 use firndex::{Durability, Engine, Options};
 use workload::{Random, mix};
 
 use super::calls::Source;
 use super::pools::{self, Which};
 use super::progress::Progress;
-use crate::commands::engine;
-use crate::failure::Status;
-use crate::pool::Pool;
-use crate::{output, safety};
 
 /// The hidden subcommand that runs it.
-pub(in crate::commands) const COMMAND: &str = "torture-victim";
+pub(crate) const COMMAND: &str = "torture-victim";
 
 /// Pools are closed and opened again after a time of up to this.
 const ROUND_MS_MAX: u64 = 150;
@@ -32,7 +32,7 @@ const CHECKPOINT_BYTES: u64 = 1 << 20;
 
 /// What the process works on.
 #[derive(Clone, Debug, Args)]
-pub(in crate::commands) struct Arguments {
+pub(crate) struct Arguments {
     /// Directory of the pools
     #[arg(long)]
     pub(super) dir: PathBuf,
@@ -125,7 +125,7 @@ impl Drop for Victim {
 }
 
 /// Writes until it is killed. Never returns unless something fails.
-pub(in crate::commands) fn run(arguments: &Arguments) -> Result<Status> {
+pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     dedup::die_with(arguments.parent)?;
     let progress = arguments.progress()?;
     let mut random = Random::new(mix(arguments.seed ^ mix(arguments.life)));

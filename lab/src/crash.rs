@@ -1,4 +1,4 @@
-//! `firndex crash`: does anything break a promise on a simulated machine that crashes everywhere?
+//! `firndex-lab crash`: does anything break a promise on a simulated machine that crashes everywhere?
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -6,16 +6,16 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use cli::failure::Status;
+use cli::output;
+use cli::progress;
 use crashlab::campaign::{self, Campaign, Report};
 use crashlab::lab::Counters;
 use crashlab::target::Target;
 use indicatif::HumanCount;
 use serde_json::{Value, json};
 
-use crate::commands::minutes;
-use crate::failure::Status;
-use crate::output;
-use crate::progress;
+use crate::minutes::minutes;
 
 /// More threads would have more schedules than a run can sample.
 const THREADS_MAX: u64 = 4;
@@ -30,12 +30,12 @@ const OPS_MAX: u64 = 8;
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
-  firndex crash                                  directed histories, then random ones, on every engine
-  firndex crash --engine pool --minutes 10       random histories for ten minutes
-  firndex crash --threads 1 --ops 3              every history of one thread, up to three operations
-  firndex crash --short                          what CI does, on every engine
-  firndex crash --sites                          break each flush, fence and ordered store in turn
-  firndex crash --engine heap --json             {\"engine\":\"heap\",\"histories\":…,\"images\":…,…}")]
+  firndex-lab crash                                  directed histories, then random ones, on every engine
+  firndex-lab crash --engine pool --minutes 10       random histories for ten minutes
+  firndex-lab crash --threads 1 --ops 3              every history of one thread, up to three operations
+  firndex-lab crash --short                          what CI does, on every engine
+  firndex-lab crash --sites                          break each flush, fence and ordered store in turn
+  firndex-lab crash --engine heap --json             {\"engine\":\"heap\",\"histories\":…,\"images\":…,…}")]
 pub(crate) struct Arguments {
     /// What to crash [default: everything]
     #[arg(long, value_parser = targets())]

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use cli::sizes::{self, AnyKey, AnyValue};
 use firndex::{BatchError, CheckReport, Existing, Fixed, Options, Result, Stats, Store, Table};
 
 use super::plan::Shape;
-use crate::sizes::{self, AnyKey, AnyValue};
 
 /// The bytes of a value.
 pub(super) type Bytes = Vec<u8>;

@@ -5,10 +5,9 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
+use cli::failure::Failure;
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs, ftruncate, statvfs};
 use rustix::io::Errno;
-
-use crate::failure::Failure;
 
 /// The largest file system that is filled: nobody else can be on it.
 const FILE_SYSTEM_BYTES_MAX: u64 = 1 << 30;

@@ -1,4 +1,4 @@
-//! `firndex bench`: the way to other authors' maps. What it measures is tested where it is done.
+//! `firndex-lab bench`: the way to other authors' maps. What it measures is tested where it is done.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
