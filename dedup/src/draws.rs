@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher, RandomState};
 
-use workload::Random;
-
 /// A seed for a run that was given none: the standard library seeds its hashers from the system.
 pub fn fresh_seed() -> u64 {
     // 32 bits, which are enough to tell runs apart and short enough to be typed again.
@@ -13,11 +11,17 @@ pub fn fresh_seed() -> u64 {
 
 /// That many different numbers from 1 to `max`, in order; all of them if there are fewer.
 pub(crate) fn distinct_up_to(max: u64, how_many: u64, seed: u64) -> Vec<u64> {
-    let mut random = Random::new(seed);
+    // The stream of digests that a seed has: the package has a hash function, and needs no generator for a few draws.
+    let mut words = blake3::Hasher::new().update(&seed.to_le_bytes()).finalize_xof();
+    let mut below = |end: u64| {
+        let mut word = [0; 8];
+        words.fill(&mut word);
+        ((u128::from(u64::from_le_bytes(word)) * u128::from(end)) >> 64) as u64
+    };
     let mut drawn = BTreeSet::new();
     // Floyd's sampling: one draw a number, however close to all of them are wanted.
     for last in max.saturating_sub(how_many) + 1..=max {
-        let number = 1 + random.below(last);
+        let number = 1 + below(last);
         if !drawn.insert(number) {
             drawn.insert(last);
         }

@@ -6,7 +6,6 @@ use std::hint::black_box;
 use std::time::Instant;
 use workload::operations::{Caching, Mix, MixStream, Operation, Ycsb};
 use workload::ranks::{Distribution, RankStream, Ranks, Zipf};
-use workload::records::{check_value, fill_value};
 use workload::{ParameterError, Part, Scatter};
 
 const DRAWN: usize = 1_000_000;
@@ -57,14 +56,6 @@ fn main() -> Result<(), ParameterError> {
             operations.extend(cache.by_ref().take(DRAWN));
         });
     }
-
-    let mut value = [0; 64];
-    report("fill and check 64 bytes", || {
-        for key in 0..DRAWN as u64 {
-            fill_value(key, 1, &mut value);
-            black_box(check_value(key, &value).is_ok());
-        }
-    });
     Ok(())
 }
 

@@ -53,14 +53,4 @@ pub enum ParameterError {
          use the caching stream, which keeps account, or a mix of removals only"
     )]
     RemovalsInMix,
-    /// Sizes are in the wrong order or too small.
-    #[error("sizes from {min} to {max} bytes; they must be at least {least} and in order")]
-    Sizes {
-        /// The smallest size that was given.
-        min: usize,
-        /// The largest size that was given.
-        max: usize,
-        /// The smallest that is possible.
-        least: usize,
-    },
 }

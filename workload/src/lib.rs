@@ -3,8 +3,6 @@
 //! * [`ranks`]: which record is asked for: uniform, sequential, shuffled, scrambled zipfian,
 //!   latest.
 //! * [`operations`]: what is done to it: YCSB, mixes with misses, a simulated cache.
-//! * [`records`]: how it looks in bytes, and whether what was read back is right.
-//! * [`trace`]: requests recorded elsewhere, from a file.
 //!
 //! A **rank** is a record's number in the order of loading, from 0. [`Scatter`] turns ranks into
 //! keys, one to one, so that different ranks have different keys and the keys of ranks that are
@@ -39,8 +37,6 @@
 
 pub mod operations;
 pub mod ranks;
-pub mod records;
-pub mod trace;
 
 mod error;
 mod part;
