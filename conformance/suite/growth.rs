@@ -1,6 +1,6 @@
 //! Growth while others read and write, and its end when no space is left.
 
-use crate::harness::{Backing, Engine, Random, Setup, Table, spread, within};
+use crate::harness::{Backing, Engine, GATHER, Random, Setup, Table, spread, within};
 use crate::threads::together;
 use index::{Error, Index};
 use pmem::SpaceError;
@@ -12,9 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const PAIRS: u64 = 2_000_000;
 /// Number of reads that each reader must do while the table grows.
 const READS: u64 = 500_000;
-/// Undoes [`spread`], by multiplication modulo 2^64.
-pub(crate) const GATHER: u64 = 0xf1de_83e1_9937_733d;
-const _: () = assert!(spread(GATHER) == 1);
 
 fn value_of(key: u64) -> u64 {
     key.rotate_left(17) ^ 0xabcd

@@ -1,7 +1,6 @@
 //! Several threads, and promises that concern all of them together.
 
-use crate::growth::GATHER;
-use crate::harness::{Backing, Engine, Random, Setup, Table, spread, within};
+use crate::harness::{Backing, Engine, GATHER, Random, Setup, Table, spread, within};
 use index::Index;
 use std::collections::HashMap;
 use std::sync::Barrier;

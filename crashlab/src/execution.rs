@@ -4,10 +4,10 @@
 //! to crash just before each fence that makes stores certain, after each return and, with several threads, before each
 //! call. At every other moment the images are among those of a later moment with no further obligations.
 
-use crate::history::{Action, Answer, Call, Key, Op, Program, Value};
-use crate::logbook::{self, Closed, Logbook};
+use crate::history::{Action, Answer, Call, Key, Op, Program, Value, Way};
+use crate::logbook::{Base, Closed, Logbook, Moment};
 use crate::machine::{self, Access, Schedule, Stuck};
-use crate::subject::{Failed, Setup, Subject};
+use crate::subject::{Failed, PlantedFault, Setup, Subject};
 use pmem::medium::sim::{Durable, Sim};
 use pmem::sync::simulated;
 use std::cell::RefCell;
@@ -49,16 +49,37 @@ thread_local! {
     static RECORDER: RefCell<Recorder> = RefCell::default();
 }
 
-/// The position among the beginnings and ends of calls.
-pub(crate) fn now() -> u32 {
-    RECORDER.with_borrow(|recorder| recorder.time)
+/// Closes an epoch of the line log.
+fn seal(medium: &Sim) {
+    close(medium, None);
 }
 
-/// Inspects the line log of the running history, if it has one, at this position.
-pub(crate) fn with_logbook(work: impl FnOnce(&mut Logbook, u32)) {
+/// Closes the last epoch of a history. What follows is no part of it.
+fn seal_last(medium: &Sim) {
+    seal(medium);
+    medium.line_log().inspect(|log| log.stop());
+}
+
+/// Makes a checkpoint, and closes the epoch that completes it.
+fn checkpoint<S: Subject>(subject: &S, setup: &Setup, way: Way) {
+    let medium = subject.medium();
+    let Some(log) = medium.line_log() else { return };
+    let base = Base::copied(medium, log.epoch(), way);
+    if setup.fault != Some(PlantedFault::CheckpointAtOnce) {
+        subject.wait_for_writers();
+    }
+    close(medium, Some(base));
+}
+
+fn close(medium: &Sim, base: Option<Base>) {
+    let Some(log) = medium.line_log() else { return };
+    let from = RECORDER.with_borrow(|recorder| recorder.time);
+    let before = Moment::now(medium);
+    let cut = log.seal();
+    let after = Moment::now(medium);
     RECORDER.with_borrow_mut(|recorder| {
         if let Some(logbook) = &mut recorder.logbook {
-            work(logbook, recorder.time);
+            logbook.close(base, cut, (from, &before), (recorder.time, &after));
         }
     });
 }
@@ -189,7 +210,7 @@ pub fn run<S: Subject>(
     let result = machine::run(jobs.collect(), process, manner.schedule, record);
     let trace = machine::trace(false);
     if result.is_ok() {
-        machine::alone(process, None, || logbook::seal_last(subject.medium()));
+        machine::alone(process, None, || seal_last(subject.medium()));
     }
     let mut recorder = RECORDER.take();
     let (closed, unexplained) = recorder.logbook.take().map(Logbook::end).unwrap_or_default();
@@ -222,8 +243,8 @@ fn changed(program: &Program) -> HashSet<Key> {
 
 fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
     match op {
-        Op::Seal => return logbook::seal(subject.medium()),
-        Op::Checkpoint(way) => return logbook::checkpoint(subject, setup, *way),
+        Op::Seal => return seal(subject.medium()),
+        Op::Checkpoint(way) => return checkpoint(subject, setup, *way),
         _ => {}
     }
     let keys = op.calls();

@@ -1,9 +1,9 @@
 //! Chooses programs: all short ones, and many long ones.
 
+use crate::history::Way;
 use crate::history::{Action, Key, Op, Program, Value};
 use crate::interleave::random_points;
 use crate::lab::{Bounds, Lab};
-use crate::logbook::Way;
 use crate::machine::{Schedule, random_schedule};
 use crate::report::Failure;
 use crate::subject::{Setup, Subject};

@@ -2,7 +2,6 @@
 //!
 //! Keys and values are small numbers; a [`Setup`](crate::subject::Setup) says which words or bytes they stand for.
 
-use crate::logbook::Way;
 use std::fmt;
 
 /// Which of a setup's keys.
@@ -58,6 +57,15 @@ impl fmt::Display for Action {
             }
         }
     }
+}
+
+/// The order in which a checkpoint copies words. Neither `pmem` nor the machine promises one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// From the first to the last.
+    Up,
+    /// From the last to the first.
+    Down,
 }
 
 /// One call on the table.

@@ -12,7 +12,7 @@ use crate::machine::{self, Schedule};
 use crate::owed::{Contents, Owed};
 pub use crate::report::Counters;
 use crate::report::Failure;
-use crate::runs::Resizes;
+use crate::resizes::Resizes;
 use crate::subject::{Setup, Subject};
 use pmem::medium::sim::{Durable, Sim};
 use std::cell::RefCell;

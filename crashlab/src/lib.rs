@@ -22,6 +22,7 @@ pub mod logged;
 pub mod machine;
 mod owed;
 pub mod report;
+mod resizes;
 mod runs;
 pub mod setups;
 pub mod subject;

@@ -8,30 +8,17 @@
 //! pool word by word; wait until all threads that were inside the gate when the copy was complete have left it; close
 //! an epoch. The copy and the cuts from that number on are an image, too.
 
-use crate::execution;
+use crate::history::Way;
 use crate::images::{Image, has_words_of, is_left};
-use crate::subject::{PlantedFault, Setup, Subject};
-use pmem::line_log::{Cut, LineLog};
+use pmem::line_log::Cut;
 use pmem::medium::sim::{Durable, Sim};
 use pmem::{LINE, Medium, Offset, WORD};
-use std::sync::Arc;
 
-/// Words of a thread's ring: more than a history appends, so nobody waits for a flusher that has ended.
-const RING_WORDS: usize = 4096;
 const LINE_WORDS: usize = (LINE / WORD) as usize;
-
-/// The order in which a checkpoint copies words. Neither `pmem` nor the machine promises one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Way {
-    /// From the first to the last.
-    Up,
-    /// From the last to the first.
-    Down,
-}
 
 /// An image to which cuts are applied.
 #[derive(Debug)]
-struct Base {
+pub(crate) struct Base {
     words: Vec<u64>,
     /// The epoch of the first cut that belongs to it.
     first: u64,
@@ -39,6 +26,20 @@ struct Base {
     /// Whether it is a copy made while others wrote. Of unflushed stores it may show a later one to a line without an
     /// earlier one. For flushed ones the log restores the order.
     is_copy: bool,
+}
+
+impl Base {
+    /// A copy of the medium, word by word, for a checkpoint whose first cut is that of epoch `first`.
+    pub(crate) fn copied(medium: &Sim, first: u64, way: Way) -> Base {
+        let mut words = vec![0; (medium.size() / WORD) as usize];
+        let all = 0..words.len();
+        let mut copy = |index| words[index] = medium.load(Offset(index as u64 * WORD));
+        match way {
+            Way::Up => all.for_each(&mut copy),
+            Way::Down => all.rev().for_each(&mut copy),
+        }
+        Base { words, first, what: "a checkpoint", is_copy: true }
+    }
 }
 
 /// What a power loss leaves once an epoch is closed.
@@ -63,12 +64,6 @@ pub(crate) struct Logbook {
     closed: Vec<Closed>,
     /// Something in a cut that no crash could have left.
     wrong: Option<String>,
-}
-
-/// A log for one history, which is not yet started.
-pub(crate) fn line_log() -> Arc<LineLog> {
-    let log = LineLog::with_rings(RING_WORDS);
-    Arc::new(log.unwrap_or_else(|error| panic!("no memory for a log: {error}")))
 }
 
 impl Logbook {
@@ -107,7 +102,15 @@ impl Logbook {
         Some(Image::new(words))
     }
 
-    fn close(&mut self, cut: Cut, from: u32, to: u32, before: &Moment, after: &Moment) {
+    /// Enters a cut that was made between two moments, and before it the checkpoint that it completes, if any.
+    pub(crate) fn close(
+        &mut self,
+        base: Option<Base>,
+        cut: Cut,
+        (from, before): (u32, &Moment),
+        (to, after): (u32, &Moment),
+    ) {
+        self.bases.extend(base);
         let epoch = cut.epoch();
         self.cuts.push(cut);
         for base in &self.bases {
@@ -123,13 +126,13 @@ impl Logbook {
 }
 
 /// What a crash could leave, and the latest store to each line by then.
-struct Moment {
+pub(crate) struct Moment {
     durable: Durable,
     latest_stores: Vec<u64>,
 }
 
 impl Moment {
-    fn now(medium: &Sim) -> Moment {
+    pub(crate) fn now(medium: &Sim) -> Moment {
         Moment { durable: medium.durable(), latest_stores: medium.latest_stores() }
     }
 }
@@ -168,45 +171,4 @@ fn explained(image: &Image, before: &Moment, after: &Moment, is_copy: bool) -> R
         }
     }
     Ok(())
-}
-
-/// Closes an epoch.
-pub(crate) fn seal(medium: &Sim) {
-    close(medium, None);
-}
-
-/// Closes the last epoch of a history. What follows is no part of it.
-pub(crate) fn seal_last(medium: &Sim) {
-    seal(medium);
-    medium.line_log().inspect(|log| log.stop());
-}
-
-/// Makes a checkpoint, and closes the epoch that completes it.
-pub(crate) fn checkpoint<S: Subject>(subject: &S, setup: &Setup, way: Way) {
-    let medium = subject.medium();
-    let Some(log) = medium.line_log() else { return };
-    let first = log.epoch();
-    let mut words = vec![0; (medium.size() / WORD) as usize];
-    let all = 0..words.len();
-    let mut copy = |index| words[index] = medium.load(Offset(index as u64 * WORD));
-    match way {
-        Way::Up => all.for_each(&mut copy),
-        Way::Down => all.rev().for_each(&mut copy),
-    }
-    if setup.fault != Some(PlantedFault::CheckpointAtOnce) {
-        subject.wait_for_writers();
-    }
-    close(medium, Some(Base { words, first, what: "a checkpoint", is_copy: true }));
-}
-
-fn close(medium: &Sim, base: Option<Base>) {
-    let Some(log) = medium.line_log() else { return };
-    let from = execution::now();
-    let before = Moment::now(medium);
-    let cut = log.seal();
-    let after = Moment::now(medium);
-    execution::with_logbook(|logbook, to| {
-        logbook.bases.extend(base);
-        logbook.close(cut, from, to, &before, &after);
-    });
 }

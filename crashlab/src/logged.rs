@@ -4,9 +4,9 @@
 use crate::arena::{Arena, Effort, arenas_of};
 use crate::deep::one;
 use crate::engines::{long_tables, stores, tables};
+use crate::history::Way;
 use crate::history::{Action, Op, Program};
 use crate::interleave::Points;
-use crate::logbook::Way;
 use crate::setups;
 use crate::subject::{
     HeapSubject, LinesSubject, LockedSubject, LongTableSubject, PoolSubject, Setup, StoreSubject,

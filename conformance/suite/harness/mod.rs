@@ -22,6 +22,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Undoes [`spread`], by multiplication modulo 2^64.
+pub(crate) const GATHER: u64 = 0xf1de_83e1_9937_733d;
+const _: () = assert!(spread(GATHER) == 1);
+
 /// Seed of the hash functions of every table here, so that colliding keys can be searched for.
 pub(crate) const SEED: u64 = 0x5eed_0ff1_e1d5;
 

@@ -18,13 +18,14 @@ pub use store::StoreSubject;
 pub use table::{LongKey, LongTableSubject, LongValue, PairsSubject, TableSubject, lengthened};
 
 use crate::history::{Action, Key, Op, Value};
-use crate::logbook;
 use engines::{Engine, Settings};
 use index::Unfinished;
+use pmem::line_log::LineLog;
 use pmem::medium::sim::{Durable, Sim};
 use pmem::pool::Spec;
 use pmem::superblock::{ENGINE_PARAMS, Place, PoolKind};
 use pmem::{OpenError, Pool, SpaceError};
+use std::sync::Arc;
 
 /// Seed of all hashing in the lab.
 pub const HASH_SEED: u64 = 7;
@@ -127,6 +128,15 @@ pub(crate) enum Growth {
     Shrinks,
 }
 
+/// Words of a thread's ring: more than a history appends, so nobody waits for a flusher that has ended.
+const RING_WORDS: usize = 4096;
+
+/// A log for one history, which is not yet started.
+fn line_log() -> Arc<LineLog> {
+    let log = LineLog::with_rings(RING_WORDS);
+    Arc::new(log.unwrap_or_else(|error| panic!("no memory for a log: {error}")))
+}
+
 impl Setup {
     pub(crate) fn growth(&self) -> Growth {
         match self {
@@ -193,7 +203,7 @@ impl Setup {
     /// An empty medium, for a history.
     pub(crate) fn fresh_medium(&self) -> Sim {
         let medium = self.medium(&[]);
-        if self.is_logged { medium.logged(logbook::line_log()) } else { medium }
+        if self.is_logged { medium.logged(line_log()) } else { medium }
     }
 
     /// The medium as a killed process leaves it.
