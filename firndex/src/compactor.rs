@@ -1,10 +1,10 @@
 //! Compacts a heap in the background, and gives its free space back to the system.
 
-use crate::any_engine::Core;
-use crate::handle::PoolHandle;
-use pmem::OpenError;
+use crate::body::Body;
 use pmem::heap::HeapUse;
+use pmem::medium::{Medium as _, Memory};
 use pmem::sync::forks;
+use pmem::{OpenError, Pool};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,9 +31,9 @@ pub(crate) struct Compactor {
 
 impl Compactor {
     /// Starts to look after `engine`, in `pool`: whenever more than `free_max` of the heap's space is free.
-    pub(crate) fn start<T: Core + ?Sized>(
-        engine: Arc<T>,
-        pool: Arc<dyn PoolHandle>,
+    pub(crate) fn start(
+        engine: Arc<dyn Body>,
+        pool: Arc<Pool<Memory>>,
         free_max: f64,
     ) -> Result<Compactor, OpenError> {
         let is_stopped = Arc::new(AtomicBool::new(false));
@@ -75,20 +75,20 @@ fn held(turn: &Mutex<()>) -> MutexGuard<'_, ()> {
     turn.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct Work<T: Core + ?Sized> {
-    engine: Arc<T>,
-    pool: Arc<dyn PoolHandle>,
+struct Work {
+    engine: Arc<dyn Body>,
+    pool: Arc<Pool<Memory>>,
     free_max: f64,
     is_stopped: Arc<AtomicBool>,
     turn: Arc<Mutex<()>>,
 }
 
-impl<T: Core + ?Sized> Work<T> {
+impl Work {
     fn run(&self) {
         let mut futile_looks = 0;
         loop {
             let began = processor_time();
-            let is_due = is_due(&self.engine.space(), self.free_max);
+            let is_due = is_due(&self.engine.heap_use(), self.free_max);
             let look = processor_time().saturating_sub(began);
             // What cannot be moved or given back now may stay so for long.
             futile_looks = if is_due && !self.compact() { futile_looks + 1 } else { 0 };
@@ -106,8 +106,8 @@ impl<T: Core + ?Sized> Work<T> {
 
     /// Moves together what can be, and gives back what is free then. Returns whether anything came of it.
     fn compact(&self) -> bool {
-        let moved = self.step_by_step(|| self.engine.move_together());
-        let given_back = self.step_by_step(|| self.engine.give_space_back());
+        let moved = self.step_by_step(|| self.engine.compact());
+        let given_back = self.step_by_step(|| self.engine.give_back());
         moved + given_back > 0
     }
 
@@ -121,7 +121,7 @@ impl<T: Core + ?Sized> Work<T> {
             let done = step();
             // Nothing needs to know soon which segments were given back. But a pool that is restored after power loss
             // has space for those of which the log does not say so.
-            self.pool.fence();
+            self.pool.medium().fence();
             drop(write);
             drop(turn);
             if done == 0 {

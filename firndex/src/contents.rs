@@ -3,8 +3,26 @@
 use crate::{Engine, Error, Kind, Result};
 use engines::engine::{PairSizes, Parameters};
 use index::Fixed;
-use pmem::superblock::Superblock;
+use index::hash::HASH_ID;
+use pmem::OpenError;
+use pmem::superblock::{PoolKind, Superblock};
 use std::ops::RangeInclusive;
+
+impl Kind {
+    pub(crate) fn of(kind: PoolKind) -> Kind {
+        match kind {
+            PoolKind::Table => Kind::Table,
+            PoolKind::Store => Kind::Store,
+        }
+    }
+
+    pub(crate) fn pool_kind(self) -> PoolKind {
+        match self {
+            Kind::Table => PoolKind::Table,
+            Kind::Store => PoolKind::Store,
+        }
+    }
+}
 
 /// What a pool should hold. Sizes are 0 in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +141,61 @@ fn bounds(engine: Engine, name: &str, sizes: PairSizes) -> Option<RangeInclusive
     let parameters = engine.description().parameters;
     let parameter = parameters.iter().find(|parameter| parameter.name == name)?;
     (parameter.bounds)(sizes)
+}
+
+pub(crate) fn mismatch(
+    field: &'static str,
+    found: impl ToString,
+    expected: impl ToString,
+    advice: &'static str,
+) -> Error {
+    let (found, expected) = (found.to_string(), expected.to_string());
+    Error::Open(OpenError::Mismatch { field, found, expected, advice })
+}
+
+/// Whether the pool is one of `asked` and of what `contents` says; its engine.
+pub(crate) fn check_superblock(
+    superblock: &Superblock,
+    asked: Option<Engine>,
+    contents: Contents,
+) -> Result<Engine> {
+    const OTHER_BUILD: &str = "open it with the firndex version that made it";
+    let found = Contents::of(superblock);
+    if found.kind != contents.kind {
+        let advice = match found.kind {
+            Kind::Table => "open it as a `Table`",
+            Kind::Store => "open it as a `Store`",
+        };
+        return Err(mismatch("kind", found.kind, contents.kind, advice));
+    }
+    let Some(engine) = Engine::from_id(superblock.engine) else {
+        let found = format!("number {}", superblock.engine);
+        return Err(mismatch("engine", found, Engine::names(|_| true), OTHER_BUILD));
+    };
+    if let Some(asked) = asked
+        && asked != engine
+    {
+        return Err(mismatch("engine", engine, asked, "ask for the engine it was made with"));
+    }
+    if superblock.hash_id != HASH_ID {
+        return Err(mismatch("hash function", superblock.hash_id, HASH_ID, OTHER_BUILD));
+    }
+    for (field, found, expected) in [
+        ("key size", found.key_bytes, contents.key_bytes),
+        ("value size", found.value_bytes, contents.value_bytes),
+    ] {
+        if found != expected {
+            let (found, expected) = (format!("{found} bytes"), format!("{expected} bytes"));
+            let advice = "open it with types of the sizes it was made with";
+            return Err(mismatch(field, found, expected, advice));
+        }
+    }
+    if !engine.may_hold(found.sizes()) {
+        let sizes = format!("{} and {} bytes", found.key_bytes, found.value_bytes);
+        let expected = format!("{}, which is what {engine} takes", engine.description().pair_sizes);
+        return Err(mismatch("pair of key and value size", sizes, expected, OTHER_BUILD));
+    }
+    Ok(engine)
 }
 
 #[cfg(test)]

@@ -1,33 +1,186 @@
 //! Backups and conversions: the pairs of an open pool in a new one.
 
-use crate::draft::{Draft, Existing};
+use crate::draft::{Copied, Draft, Existing};
 use crate::handle::Handle;
-use crate::open::random_uuid;
+use crate::held::Held;
+use crate::open::create::random_uuid;
 use crate::{Engine, Error, Options, Result, Store, Table};
 use index::Fixed;
 use pmem::Pool;
 use pmem::durability::RestoreError;
 use pmem::file::PoolFile;
 use pmem::medium::Memory;
-use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::Arc;
 
-/// Pairs stored in one call: enough for the new pool to overlap its cache misses.
-const BATCH_PAIRS: usize = 1024;
-/// Most bytes of keys and values that are collected before they are stored, except for a single larger pair.
-const BATCH_BYTES: usize = 1 << 20;
+impl<K: Fixed, V: Fixed> Table<K, V> {
+    /// Writes a clean pool at `out` with the table's pairs, while others use the table and without making them wait. It
+    /// has the same engine, parameters and durability. It gets its name when it is complete and on the device. If
+    /// anything fails before that, `out` stays as it was: absent, or the old file.
+    ///
+    /// If the table has a log ([`Durability`](crate::Durability)), the backup is the table at one moment during the
+    /// call, and has everything that had returned before the call. No checkpoint is made until the backup has read the
+    /// log, so the log grows meanwhile. Without a log the backup is consistent for each key: every key that is present
+    /// throughout is in it, with a value that it had meanwhile. Its [`len`](crate::Pool::len) may then be a number that the table
+    /// never had. [`Copied::is_of_one_moment`] tells which.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let (path, out) = (directory.path().join("ports.firn"), directory.path().join("monday.firn"));
+    /// use firndex::{Existing, Options};
+    ///
+    /// let ports = Options::new().create_table(&path)?;
+    /// ports.put(22, 1)?;
+    /// assert_eq!(ports.backup(&out, Existing::Keep)?.pairs, 1);
+    /// ports.remove(22)?;
+    /// assert_eq!(Options::new().open_table(&out)?.get(22)?, Some(1));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn backup(&self, out: impl AsRef<Path>, existing: Existing) -> Result<Copied> {
+        backup(self, out.as_ref(), existing)
+    }
 
-/// The result of writing a pool from another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Copied {
-    /// Pairs that it holds.
-    pub pairs: u64,
-    /// Bytes of its file.
-    pub bytes: u64,
-    /// Whether it shows the other pool at one moment. If not, it is consistent for each key.
-    pub is_of_one_moment: bool,
+    /// Writes a new pool at `out` with the table's pairs and the given `options`: another engine, other parameters,
+    /// another durability. Engine, parameters, durability and sums that you leave out are this pool's. A parameter that
+    /// its engine does not have chooses another engine, as for a new pool. The seed is a new one. The result is
+    /// consistent for each key, even if the table has a log. Everything else is as in [`Table::backup`].
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let out = directory.path().join("narrow.firn");
+    /// use firndex::{Existing, Options, Table};
+    ///
+    /// let table = Table::<u64, u64>::in_memory()?;
+    /// table.put_many(&[(1, 10), (2, 20)])?;
+    /// table.convert(&out, Existing::Keep, &Options::new().parameter("slots", 8))?;
+    /// assert_eq!(Options::new().open_table(&out)?.get(2)?, Some(20));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn convert(
+        &self,
+        out: impl AsRef<Path>,
+        existing: Existing,
+        options: &Options,
+    ) -> Result<Copied> {
+        copy(self, out.as_ref(), existing, &kept(&self.pool().handle, options)?)
+    }
+
+    /// Writes the pairs into a new file, no larger than they need, puts it in place of the pool's file, and closes the
+    /// table. So space that removed pairs have left goes back to the file system, on every engine. The disk must have
+    /// room for both files. The index has its first size again. `firndex compact` does this from the command line.
+    ///
+    /// A crash or an error leaves the old file or the new one, whole. A table in memory has no file: it is only closed,
+    /// and the result is `None`.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("ports.firn");
+    /// use firndex::Table;
+    ///
+    /// let ports = Table::<u64, u64>::create(&path)?;
+    /// for port in 0..100_000 {
+    ///     ports.put(port, 1)?;
+    /// }
+    /// ports.retain(|port, _| port < 1000)?;
+    /// let before = std::fs::metadata(&path).unwrap().len();
+    /// assert_eq!(ports.rewrite()?.map(|copied| copied.pairs), Some(1000));
+    /// assert!(std::fs::metadata(&path).unwrap().len() < before / 4);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn rewrite(self) -> Result<Option<Copied>> {
+        rewrite(self)
+    }
+}
+
+impl Store {
+    /// Writes a clean pool at `out` with the store's keys and values, while others use the store, as
+    /// [`Table::backup`](crate::Table::backup) does.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let (path, out) = (directory.path().join("notes.firn"), directory.path().join("monday.firn"));
+    /// use firndex::{Existing, Store};
+    ///
+    /// let notes = Store::open_or_create(&path)?;
+    /// notes.put("milk", "two bottles")?;
+    /// notes.backup(&out, Existing::Keep)?;
+    /// notes.remove("milk")?;
+    /// assert_eq!(Store::open(&out)?.get("milk")?.as_deref(), Some(&b"two bottles"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn backup(&self, out: impl AsRef<Path>, existing: Existing) -> Result<Copied> {
+        backup(self, out.as_ref(), existing)
+    }
+
+    /// Writes a new pool at `out` with the store's keys and values and the given `options`, as
+    /// [`Table::convert`](crate::Table::convert) does.
+    pub fn convert(
+        &self,
+        out: impl AsRef<Path>,
+        existing: Existing,
+        options: &Options,
+    ) -> Result<Copied> {
+        copy(self, out.as_ref(), existing, &kept(&self.pool().handle, options)?)
+    }
+
+    /// Writes the pairs into a new file, puts it in place of the store's, and closes the store; see
+    /// [`Table::rewrite`](crate::Table::rewrite). `firndex compact` does this from the command line. [`Store::compact`]
+    /// is another thing: it makes room inside the file of an open store.
+    pub fn rewrite(self) -> Result<Option<Copied>> {
+        rewrite(self)
+    }
+}
+
+fn backup<T: Held>(held: &T, out: &Path, existing: Existing) -> Result<Copied> {
+    let handle = &held.pool().handle;
+    let options = like(handle)?;
+    match at_one_moment(handle, &options, out, existing)? {
+        Some((draft, pool)) => {
+            let pairs = close(draft.open::<T>(pool, &options)?)?;
+            Ok(Copied { pairs, bytes: draft.publish()?, is_of_one_moment: true })
+        }
+        None => copy(held, out, existing, &options),
+    }
+}
+
+/// Copies pair by pair to a pool with these options. The copy has another seed: a scan follows the order of the
+/// original's, so with the same one consecutive pairs would all go to the same few buckets.
+fn copy<T: Held>(held: &T, out: &Path, existing: Existing, options: &Options) -> Result<Copied> {
+    let draft = Draft::begin(options, out, existing)?;
+    let pairs = fill(held, &draft, options)?;
+    Ok(Copied { pairs, bytes: draft.publish()?, is_of_one_moment: false })
+}
+
+/// Puts the pairs into a new pool in the draft, and closes that; how many there are.
+fn fill<T: Held>(held: &T, draft: &Draft, options: &Options) -> Result<u64> {
+    let copy = draft.make::<T>(options)?;
+    let filled = held.put_all_in(&copy).and_then(|()| close(copy));
+    filled.map_err(Error::of_a_new_pool)
+}
+
+/// Closes a copy; how many pairs it has.
+fn close<T: Held>(copy: T) -> Result<u64> {
+    let pairs = copy.pool().len();
+    copy.into_pool().into_handle().close()?;
+    Ok(pairs)
+}
+
+fn rewrite<T: Held>(held: T) -> Result<Option<Copied>> {
+    let Some((draft, options)) = successor(&held.pool().handle)? else {
+        return close(held).map(|_| None);
+    };
+    let pairs = fill(&held, &draft, &options)?;
+    let mut handle = held.into_pool().into_handle();
+    let former = handle.take_file();
+    handle.close()?;
+    draft.succeed(former, pairs).map(Some)
 }
 
 /// The permissions of the pool's file, if it has one. A copy is as private.
@@ -84,7 +237,7 @@ fn at_one_moment(
     options: &Options,
     out: &Path,
     existing: Existing,
-) -> Result<Option<(Draft, Arc<Pool<Memory>>)>> {
+) -> Result<Option<(Draft, Pool<Memory>)>> {
     let read = handle.hold(|safe| -> Result<Option<(Draft, Memory)>> {
         let draft = Draft::begin(options, out, existing)?;
         let medium = draft.medium(options, 0)?;
@@ -98,178 +251,15 @@ fn at_one_moment(
     let Some((draft, medium)) = read.unwrap_or(Ok(None))? else { return Ok(None) };
     Pool::adopt_copy(&medium, draft.place(), random_uuid())?;
     let pool = Pool::open(medium, draft.place())?;
-    Ok(Some((draft, Arc::new(pool))))
-}
-
-pub(crate) fn backup_table<K: Fixed, V: Fixed>(
-    table: &Table<K, V>,
-    handle: &Handle,
-    out: &Path,
-    existing: Existing,
-) -> Result<Copied> {
-    let options = like(handle)?;
-    match at_one_moment(handle, &options, out, existing)? {
-        Some((draft, pool)) => {
-            let copy: Table<K, V> = draft.table_in(pool, &options)?;
-            let pairs = copy.len();
-            copy.close()?;
-            Ok(Copied { pairs, bytes: draft.publish()?, is_of_one_moment: true })
-        }
-        None => copy_table(table, out, existing, &options),
-    }
-}
-
-pub(crate) fn backup_store(
-    store: &Store,
-    handle: &Handle,
-    out: &Path,
-    existing: Existing,
-) -> Result<Copied> {
-    let options = like(handle)?;
-    match at_one_moment(handle, &options, out, existing)? {
-        Some((draft, pool)) => {
-            let copy = draft.store_in(pool, &options)?;
-            let pairs = copy.len();
-            copy.close()?;
-            Ok(Copied { pairs, bytes: draft.publish()?, is_of_one_moment: true })
-        }
-        None => copy_store(store, out, existing, &options),
-    }
-}
-
-/// Copies a table pair by pair to a pool with these options.
-pub(crate) fn convert_table<K: Fixed, V: Fixed>(
-    table: &Table<K, V>,
-    handle: &Handle,
-    out: &Path,
-    existing: Existing,
-    asked: &Options,
-) -> Result<Copied> {
-    copy_table(table, out, existing, &kept(handle, asked)?)
-}
-
-/// As [`convert_table`].
-pub(crate) fn convert_store(
-    store: &Store,
-    handle: &Handle,
-    out: &Path,
-    existing: Existing,
-    asked: &Options,
-) -> Result<Copied> {
-    copy_store(store, out, existing, &kept(handle, asked)?)
-}
-
-/// Copies a table pair by pair. The copy has another seed. A scan follows the order of the original's seed, so with the
-/// same one consecutive pairs would all go to the same few buckets.
-fn copy_table<K: Fixed, V: Fixed>(
-    table: &Table<K, V>,
-    out: &Path,
-    existing: Existing,
-    options: &Options,
-) -> Result<Copied> {
-    let draft = Draft::begin(options, out, existing)?;
-    let pairs = fill_table(table, draft.table(options)?)?;
-    Ok(Copied { pairs, bytes: draft.publish()?, is_of_one_moment: false })
-}
-
-/// Puts the pairs of a table into a new one, and closes that; how many there are.
-pub(crate) fn fill_table<K: Fixed, V: Fixed>(
-    table: &Table<K, V>,
-    copy: Table<K, V>,
-) -> Result<u64> {
-    put_all_of_table(table, copy).map_err(Error::of_a_new_pool)
-}
-
-fn put_all_of_table<K: Fixed, V: Fixed>(table: &Table<K, V>, copy: Table<K, V>) -> Result<u64> {
-    let mut replaced = vec![None; BATCH_PAIRS];
-    let mut batch: Vec<(K, V)> = Vec::with_capacity(BATCH_PAIRS);
-    for pair in table {
-        batch.push(pair?);
-        if batch.len() == BATCH_PAIRS {
-            copy.put_many_into(&batch, &mut replaced)?;
-            batch.clear();
-        }
-    }
-    copy.put_many_into(&batch, &mut replaced)?;
-    let pairs = copy.len();
-    copy.close()?;
-    Ok(pairs)
-}
-
-/// As [`copy_table`].
-fn copy_store(store: &Store, out: &Path, existing: Existing, options: &Options) -> Result<Copied> {
-    let draft = Draft::begin(options, out, existing)?;
-    let pairs = fill_store(store, draft.store(options)?)?;
-    Ok(Copied { pairs, bytes: draft.publish()?, is_of_one_moment: false })
-}
-
-/// As [`fill_table`].
-pub(crate) fn fill_store(store: &Store, copy: Store) -> Result<u64> {
-    put_all_of_store(store, copy).map_err(Error::of_a_new_pool)
-}
-
-fn put_all_of_store(store: &Store, copy: Store) -> Result<u64> {
-    let mut batch = Batch::default();
-    let visited = store.try_for_each(|key, value| {
-        batch.add(key, value);
-        match batch.is_full().then(|| batch.store_in(&copy)) {
-            Some(Err(error)) => ControlFlow::Break(error),
-            _ => ControlFlow::Continue(()),
-        }
-    })?;
-    if let ControlFlow::Break(error) = visited {
-        return Err(error);
-    }
-    batch.store_in(&copy)?;
-    let pairs = copy.len();
-    copy.close()?;
-    Ok(pairs)
+    Ok(Some((draft, pool)))
 }
 
 /// A new file for the pool of `handle`, and what the new pool is made with; `None` if it has no file.
-pub(crate) fn successor(handle: &Handle) -> Result<Option<(Draft, Options)>> {
+fn successor(handle: &Handle) -> Result<Option<(Draft, Options)>> {
     // Refused where nothing may be written.
     drop(handle.write()?);
     let superblock = handle.superblock()?;
     let identity = Some((superblock.uuid, superblock.logged()));
     let options = Options { identity, ..like(handle)? };
     Ok(handle.file().map(Draft::over).transpose()?.map(|draft| (draft, options)))
-}
-
-/// Keys and values in a row.
-#[derive(Default)]
-pub(crate) struct Batch {
-    bytes: Vec<u8>,
-    /// Lengths of each key and its value.
-    lengths: Vec<(usize, usize)>,
-}
-
-impl Batch {
-    pub(crate) fn add(&mut self, key: &[u8], value: &[u8]) {
-        self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(value);
-        self.lengths.push((key.len(), value.len()));
-    }
-
-    pub(crate) fn is_full(&self) -> bool {
-        self.lengths.len() >= BATCH_PAIRS || self.bytes.len() >= BATCH_BYTES
-    }
-
-    /// Stores all of it, and is empty then.
-    pub(crate) fn store_in(&mut self, store: &Store) -> Result<()> {
-        let mut rest = &self.bytes[..];
-        let pairs: Vec<(&[u8], &[u8])> = self
-            .lengths
-            .iter()
-            .map(|&(key_bytes, value_bytes)| {
-                let (pair, behind) = rest.split_at(key_bytes + value_bytes);
-                rest = behind;
-                pair.split_at(key_bytes)
-            })
-            .collect();
-        store.put_many(&pairs)?;
-        self.bytes.clear();
-        self.lengths.clear();
-        Ok(())
-    }
 }

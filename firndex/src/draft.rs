@@ -1,19 +1,28 @@
 //! A pool that gets its name only when it is complete. Backups, conversions and salvage write to one.
 
-use crate::contents::Contents;
-use crate::copies::Copied;
-use crate::handle::Handle;
-use crate::logging::Companions;
-use crate::open::{check_superblock, medium_for, spec, store_parts, table_parts};
-use crate::{Error, Medium, Options, Result, Store, Table};
-use index::Fixed;
+use crate::companions::Companions;
+use crate::contents::{Contents, check_superblock};
+use crate::held::Held;
+use crate::open::create::{create, spec};
+use crate::open::{Ready, medium_for};
+use crate::{Error, Medium, Options, Result};
 use pmem::file::{Access, Located, PoolFile};
 use pmem::medium::Memory;
 use pmem::superblock::Place;
 use pmem::{OpenError, Pool};
 use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+
+/// The result of writing a pool from another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Copied {
+    /// Pairs that it holds.
+    pub pairs: u64,
+    /// Bytes of its file.
+    pub bytes: u64,
+    /// Whether it shows the other pool at one moment. If not, it is consistent for each key.
+    pub is_of_one_moment: bool,
+}
 
 /// What happens to a file that already exists where a pool is to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,14 +95,13 @@ impl Draft {
 
     /// Makes an empty pool in the file. It has no log while it is filled. The durability from the options is recorded
     /// for its next opening.
-    fn pool(&self, options: &Options, contents: Contents) -> Result<Arc<Pool<Memory>>> {
+    fn pool(&self, options: &Options, contents: Contents) -> Result<Pool<Memory>> {
         let engine = contents.engine(options.engine, &options.parameters)?;
         let mut spec = spec(options, engine, contents);
         if let Some((uuid, _)) = options.identity {
             spec.uuid = uuid;
         }
-        let pool = Pool::create(self.medium(options, 0)?, &spec, self.place());
-        let pool = pool.map_err(|error| Error::from(error).of_a_new_pool())?;
+        let pool = create(self.medium(options, 0)?, &spec, self.place())?;
         let logged = options.identity.and_then(|(_, logged)| logged);
         if logged.is_some() || options.durability.is_some() {
             let recorded = match options.durability.filter(|_| logged.is_none()) {
@@ -106,41 +114,18 @@ impl Draft {
             let recorded = pool.set_keeps_sums(true);
             recorded.map_err(|source| Error::Io { action: "marking the new pool", source })?;
         }
-        Ok(Arc::new(pool))
+        Ok(pool)
     }
 
-    /// An empty table in the file; as [`Draft::pool`].
-    pub(crate) fn table<K: Fixed, V: Fixed>(&self, options: &Options) -> Result<Table<K, V>> {
-        self.table_in(self.pool(options, Contents::table::<K, V>())?, options)
+    /// An empty table or store in the file; as [`Draft::pool`].
+    pub(crate) fn make<T: Held>(&self, options: &Options) -> Result<T> {
+        self.open(self.pool(options, T::contents())?, options)
     }
 
-    /// The table in a pool that is in the file.
-    pub(crate) fn table_in<K: Fixed, V: Fixed>(
-        &self,
-        pool: Arc<Pool<Memory>>,
-        options: &Options,
-    ) -> Result<Table<K, V>> {
-        let engine = check_superblock(&pool.superblock(), None, Contents::table::<K, V>())?;
-        let parts = table_parts(pool, engine, options);
-        let (mut index, handle) = parts.map_err(Error::of_a_new_pool)?;
-        index.count_in(&handle, false)?;
-        let renewals = index.take_renewals();
-        Ok(Table::new(index, Handle::new(handle, None, None, engine, renewals, Duration::ZERO)))
-    }
-
-    /// An empty store in the file; as [`Draft::pool`].
-    pub(crate) fn store(&self, options: &Options) -> Result<Store> {
-        self.store_in(self.pool(options, Contents::STORE)?, options)
-    }
-
-    /// The store in a pool that is in the file.
-    pub(crate) fn store_in(&self, pool: Arc<Pool<Memory>>, options: &Options) -> Result<Store> {
-        let engine = check_superblock(&pool.superblock(), None, Contents::STORE)?;
-        let parts = store_parts(pool, engine, options);
-        let (mut records, handle) = parts.map_err(Error::of_a_new_pool)?;
-        records.count_in(&handle, false)?;
-        let renewals = records.take_renewals();
-        Ok(Store::new(records, Handle::new(handle, None, None, engine, renewals, Duration::ZERO)))
+    /// The table or store in a pool that is in the file.
+    pub(crate) fn open<T: Held>(&self, pool: Pool<Memory>, options: &Options) -> Result<T> {
+        let engine = check_superblock(&pool.superblock(), None, T::contents())?;
+        Ready::without_a_file(pool, engine).start(options)
     }
 
     /// Puts the file, which has `pairs`, in place of `former`, for which it was begun. Both pools must be closed. Log

@@ -106,7 +106,7 @@ pub enum Error {
     /// killed process, and power loss once the log can be written again.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// There is no log to wait for: only [`sync`](crate::Table::sync) can be waited for. The pool has the durability
+    /// There is no log to wait for: only [`sync`](crate::Pool::sync) can be waited for. The pool has the durability
     /// `process`, or was opened read-only, or is in memory, where nothing survives.
     #[error(
         "there is no log to wait for: the pool has the durability `process`, was opened read-only, or is in memory; open \

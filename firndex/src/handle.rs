@@ -1,142 +1,21 @@
-//! What a table and a store have in common: the pool under them.
+//! What every call of a table or a store goes through: whether the pool may be used, and what its changes wait for.
 
-mod foreign;
-
-use crate::logging::next_durability;
+use crate::durability::next_durability;
 use crate::shapes::Shapes;
 use crate::{BatchError, Engine, Error, Kind, Medium, Result, Stats};
 use index::{CheckReport, Done, Occupancy, Unfinished};
 use pmem::durability::{Durability, Durable, HoldError, LogError, LogUse, SafeCopy};
 use pmem::file::PoolFile;
 use pmem::heap::HeapUse;
-use pmem::medium::MediumKind;
-use pmem::pool::{Gate, WriteError};
+use pmem::medium::{Medium as _, MediumKind, Memory};
+use pmem::pool::Gate;
 use pmem::superblock::Superblock;
 use pmem::sync::{Asymmetric, Lapsed, Numbered, Renewal};
-use pmem::{OpenError, Pool, Write};
+use pmem::{Pool, Write};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
-
-/// A pool, whatever its medium.
-pub(crate) trait PoolHandle: Send + Sync {
-    fn write(&self) -> std::result::Result<Write<'_>, WriteError>;
-    fn gate(&self) -> &Arc<Gate>;
-    /// As [`Pool::sync_counted`].
-    fn sync(&self, count: &dyn Fn() -> u64) -> io::Result<()>;
-    /// Compares the number of pairs, from `count`, with the one recorded when the pool was closed. If they differ, the
-    /// pool is refused, unless it is open for reading only and `may_lack_pairs`.
-    fn compare_pairs(
-        &self,
-        count: &dyn Fn() -> u64,
-        may_lack_pairs: bool,
-    ) -> std::result::Result<(), OpenError>;
-    /// Calls `count` at once, and records the result when the pool is closed. Until then the pool may not change; only
-    /// the engine may be dropped.
-    fn record_pairs(&self, count: &dyn Fn() -> u64);
-    fn close(&self) -> io::Result<()>;
-    /// Says that the pool has no log.
-    fn forget_log(&self) -> io::Result<()>;
-    /// Says whether sums of its file are to be written.
-    fn set_keeps_sums(&self, keeps: bool) -> io::Result<()>;
-    fn superblock(&self) -> Superblock;
-    fn note(&self) -> Option<Vec<u8>>;
-    fn is_read_only(&self) -> bool;
-    /// Whether a page of its file has vanished.
-    fn has_failed(&self) -> bool;
-    fn look_at_file(&self) -> io::Result<()>;
-    fn recorded_pairs(&self) -> Option<u64>;
-    fn medium_kind(&self) -> MediumKind;
-    fn size_bytes(&self) -> u64;
-    /// Makes durable what the calling thread has flushed.
-    fn fence(&self);
-}
-
-impl<M: pmem::Medium> PoolHandle for Pool<M> {
-    fn write(&self) -> std::result::Result<Write<'_>, WriteError> {
-        Pool::write(self)
-    }
-
-    fn gate(&self) -> &Arc<Gate> {
-        Pool::gate(self)
-    }
-
-    fn sync(&self, count: &dyn Fn() -> u64) -> io::Result<()> {
-        self.sync_counted(|| Some(count()))
-    }
-
-    fn compare_pairs(
-        &self,
-        count: &dyn Fn() -> u64,
-        may_lack_pairs: bool,
-    ) -> std::result::Result<(), OpenError> {
-        if let Some(expected) = self.recorded_pairs() {
-            // A helper may be ending a resize already.
-            let found = self.at_rest(count);
-            if found != expected && !(may_lack_pairs && self.is_read_only()) {
-                return Err(OpenError::Miscounted { found, expected });
-            }
-        }
-        Pool::record_pairs(self, None);
-        Ok(())
-    }
-
-    fn record_pairs(&self, count: &dyn Fn() -> u64) {
-        // In a forked child a thread that does not exist there may hold a lock.
-        if !self.is_inherited() && !self.is_read_only() {
-            Pool::record_pairs(self, Some(self.at_rest(count)));
-        }
-    }
-
-    fn close(&self) -> io::Result<()> {
-        Pool::close(self)
-    }
-
-    fn forget_log(&self) -> io::Result<()> {
-        self.set_logged(None)
-    }
-
-    fn set_keeps_sums(&self, keeps: bool) -> io::Result<()> {
-        Pool::set_keeps_sums(self, keeps)
-    }
-
-    fn superblock(&self) -> Superblock {
-        Pool::superblock(self)
-    }
-
-    fn note(&self) -> Option<Vec<u8>> {
-        Pool::note(self)
-    }
-
-    fn is_read_only(&self) -> bool {
-        Pool::is_read_only(self)
-    }
-
-    fn has_failed(&self) -> bool {
-        Pool::has_failed(self)
-    }
-
-    fn look_at_file(&self) -> io::Result<()> {
-        Pool::look_at_file(self)
-    }
-
-    fn recorded_pairs(&self) -> Option<u64> {
-        Pool::recorded_pairs(self)
-    }
-
-    fn medium_kind(&self) -> MediumKind {
-        self.medium().kind()
-    }
-
-    fn size_bytes(&self) -> u64 {
-        self.medium().size()
-    }
-
-    fn fence(&self) {
-        self.medium().fence();
-    }
-}
 
 /// The pool under a table or store. To be dropped after the engine.
 pub(crate) struct Handle {
@@ -146,7 +25,7 @@ pub(crate) struct Handle {
     commits: bool,
     /// Whether sums of the file are still to be written.
     keeps_sums: bool,
-    pool: Arc<dyn PoolHandle>,
+    pool: Arc<Pool<Memory>>,
     /// The pool's.
     gate: Arc<Gate>,
     forks_at_open: u32,
@@ -168,7 +47,7 @@ pub(crate) struct Handle {
 impl Handle {
     /// `renewals` are those of the [engine](crate::any_engine::AnyEngine::take_renewals).
     pub(crate) fn new(
-        pool: Arc<dyn PoolHandle>,
+        pool: Arc<Pool<Memory>>,
         durable: Option<Durable>,
         file: Option<PoolFile>,
         engine: Engine,
@@ -227,7 +106,7 @@ impl Handle {
         }
         if self.pool.has_failed() {
             let file_bytes = self.file.as_ref().and_then(|file| file.len().ok());
-            let pool_bytes = self.pool.size_bytes();
+            let pool_bytes = self.pool.medium().size();
             return Err(Error::Vanished { file_bytes: file_bytes.unwrap_or(0), pool_bytes });
         }
         if !self.is_watched {
@@ -354,7 +233,7 @@ impl Handle {
     /// would ever survive.
     pub(crate) fn durable(&self) -> Result<Option<&Durable>> {
         self.read()?;
-        match (&self.durable, self.pool.medium_kind()) {
+        match (&self.durable, self.pool.medium().kind()) {
             (None, MediumKind::Mapped | MediumKind::Dram) => Err(Error::NotLogged),
             (durable, _) => Ok(durable.as_ref()),
         }
@@ -387,7 +266,7 @@ impl Handle {
         Ok(self.durable.as_ref().map(Durable::usage))
     }
 
-    /// As [`Table::ticket`](crate::Table::ticket).
+    /// As [`Pool::ticket`](crate::Pool::ticket).
     pub(crate) fn ticket(&self) -> Result<Ticket> {
         Ok(Ticket(self.durable()?.map_or(0, Durable::ticket)))
     }
@@ -418,7 +297,7 @@ impl Handle {
     /// not use it.
     fn forget_log(&self) {
         // If this fails, too, the next opening still makes a new checkpoint. Only power loss before that goes back.
-        let _ = self.pool.forget_log();
+        let _ = self.pool.set_logged(None);
     }
 
     pub(crate) fn set_reset(&mut self, refusal: Error) {
@@ -440,7 +319,7 @@ impl Handle {
             return self.commit();
         }
         let io = |source| Error::Io { action: "syncing the pool", source };
-        self.look(|| self.pool.sync(count).map_err(io))
+        self.look(|| self.pool.sync_counted(|| Some(count())).map_err(io))
     }
 
     pub(crate) fn file(&self) -> Option<&PoolFile> {
@@ -487,6 +366,14 @@ impl Handle {
         Ok(())
     }
 
+    /// Refuses the pool from now on if another program has written over its file.
+    pub(crate) fn look_at_file(&self) -> Result<()> {
+        self.read()?;
+        // The pool says that it has failed if so.
+        let _ = self.pool.look_at_file();
+        self.read()
+    }
+
     /// Adds to `report` whether the pool has the recorded number of pairs. A pool with another number is never open for
     /// writing.
     pub(crate) fn checked(&self, report: CheckReport, pairs: u64) -> CheckReport {
@@ -517,7 +404,7 @@ impl Handle {
         Stats {
             kind: Kind::of(superblock.kind),
             engine: self.engine,
-            medium: match self.pool.medium_kind() {
+            medium: match self.pool.medium().kind() {
                 MediumKind::Dram => Medium::Dram,
                 MediumKind::Mapped => Medium::Mapped,
                 MediumKind::Dax => Medium::Dax,
@@ -528,7 +415,7 @@ impl Handle {
             resizing: occupancy.resizing,
             resizes: occupancy.resizes,
             cached: occupancy.cached,
-            pool_bytes: self.pool.size_bytes(),
+            pool_bytes: self.pool.medium().size(),
             sidecar_bytes: occupancy.sidecar_bytes(),
             heap_bytes: heap.pool_bytes,
             heap_used_bytes: heap.used_bytes,
@@ -564,6 +451,6 @@ impl Drop for Handle {
     }
 }
 
-/// A moment of a pool: everything that a thread had done or seen by then. See [`Table::ticket`](crate::Table::ticket).
+/// A moment of a pool: everything that a thread had done or seen by then. See [`Pool::ticket`](crate::Pool::ticket).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub(crate) u64);

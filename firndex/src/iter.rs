@@ -1,11 +1,11 @@
 //! Iterators over tables and stores.
 
+use crate::Result;
 use crate::handle::Handle;
-use crate::{Result, Store, Table};
 use index::{Fixed, Index, RecordScan, Records, Scan};
 use std::iter::FusedIterator;
 
-/// The pairs of a table, in no order: [`Table::iter`].
+/// The pairs of a table, in no order: [`Table::iter`](crate::Table::iter).
 pub struct Iter<'a, K: Fixed, V: Fixed> {
     index: &'a dyn Index<K, V>,
     handle: &'a Handle,
@@ -49,16 +49,7 @@ impl<K: Fixed, V: Fixed> std::fmt::Debug for Iter<'_, K, V> {
     }
 }
 
-impl<'a, K: Fixed, V: Fixed> IntoIterator for &'a Table<K, V> {
-    type Item = Result<(K, V)>;
-    type IntoIter = Iter<'a, K, V>;
-
-    fn into_iter(self) -> Iter<'a, K, V> {
-        self.iter()
-    }
-}
-
-/// Copies of the keys and values of a store, in no order: [`Store::iter`].
+/// Copies of the keys and values of a store, in no order: [`Store::iter`](crate::Store::iter).
 pub struct StoreIter<'a> {
     records: &'a dyn Records,
     handle: &'a Handle,
@@ -107,14 +98,5 @@ impl FusedIterator for StoreIter<'_> {}
 impl std::fmt::Debug for StoreIter<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("StoreIter").field("is_over", &self.is_over).finish_non_exhaustive()
-    }
-}
-
-impl<'a> IntoIterator for &'a Store {
-    type Item = Result<(Vec<u8>, Vec<u8>)>;
-    type IntoIter = StoreIter<'a>;
-
-    fn into_iter(self) -> StoreIter<'a> {
-        self.iter()
     }
 }

@@ -41,22 +41,29 @@
 #![forbid(unsafe_code)]
 
 mod any_engine;
+mod batch;
 mod batch_error;
+mod body;
 mod bounds;
 mod collection;
 mod compactor;
+mod companions;
 mod contents;
 mod copies;
 mod cursor;
 mod draft;
+mod durability;
 mod error;
+mod files;
 mod handle;
+mod held;
+mod info;
 mod iter;
-mod logging;
 mod open;
 mod options;
 #[cfg(doctest)]
 mod pages;
+mod pool;
 mod pools;
 mod refusals;
 mod salvage;
@@ -72,7 +79,6 @@ mod word_types;
 
 pub use batch_error::BatchError;
 pub use collection::{Entry, StoreEntry};
-pub use copies::Copied;
 pub use cursor::is_cursor;
 /// Makes a struct a key or a value of tables, if its fields are [`Fixed`](trait@Fixed). Its bytes are those of the
 /// fields, in order, without padding. So the order of the fields is part of the file's format. A table records their
@@ -102,22 +108,23 @@ pub use cursor::is_cursor;
 /// enum Colour { Red, Green }
 /// ```
 pub use derive::Fixed;
-pub use draft::Existing;
+pub use draft::{Copied, Existing};
 pub use engines::Engine;
 pub use engines::engine::{Description, PairSizes, Parameter};
 pub use error::{Error, Result};
+pub use files::{LogFiles, remove};
 pub use handle::Ticket;
 #[doc(hidden)]
 pub use index::fields;
 pub use index::{CacheUse, CheckReport, Exchange, Fixed, ItemError, Level, Shape, Simple};
+pub use info::{PoolInfo, inspect};
 pub use iter::{Iter, StoreIter};
-pub use logging::{LogFiles, remove};
-pub use open::{PoolInfo, inspect};
 pub use options::{Kind, Medium, Options};
 pub use pmem::durability::{Durability, LogError, LogUse};
 pub use pmem::file::{Displaced, Verified};
 pub use pmem::heap::{Corrupt, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use pmem::{OpenError, SpaceError};
+pub use pool::Pool;
 pub use salvage::{Orphans, Salvage, Salvaged, SuperblockState};
 pub use stats::Stats;
 pub use store::{Record, Store};

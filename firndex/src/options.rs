@@ -224,7 +224,7 @@ impl Options {
     }
 
     /// Load factor, 0 to 1, below which the table halves by itself, on engines that
-    /// [can](crate::Description::shrinks_by_itself). Default: 0, never. [`Table::shrink`](crate::Table::shrink) halves
+    /// [can](crate::Description::shrinks_by_itself). Default: 0, never. [`Pool::shrink`](crate::Pool::shrink) halves
     /// it on demand.
     ///
     /// A halving is skipped if the result would be nearly as full as where the table doubles, so a table never
@@ -245,11 +245,11 @@ impl Options {
     /// Changes that need the space later take it again; that fails with
     /// [`Error::PoolFull`](crate::Error::PoolFull) if the file system has none left.
     ///
-    /// Nothing is compacted while a [`Record`](crate::Record) is held, or after [`Store::sync`] made the pool clean,
+    /// Nothing is compacted while a [`Record`](crate::Record) is held, or after [`Pool::sync`] made the pool clean,
     /// until the next change.
     ///
     /// [`Store::compact`]: crate::Store::compact
-    /// [`Store::sync`]: crate::Store::sync
+    /// [`Pool::sync`]: crate::Pool::sync
     pub fn compact_at(mut self, free: f64) -> Self {
         self.compact_at = free;
         self
@@ -446,7 +446,7 @@ impl Options {
 
     /// For caches, which would rather start empty than not at all: if the pool is refused since it is of no use,
     /// opening it puts an empty one in its place. Default: no, such a pool is kept for
-    /// [`Salvage`](crate::Salvage). [`Table::was_reset`](crate::Table::was_reset) tells why it was done.
+    /// [`Salvage`](crate::Salvage). [`Pool::was_reset`](crate::Pool::was_reset) tells why it was done.
     ///
     /// | refused since | then it is |
     /// |---|---|

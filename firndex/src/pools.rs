@@ -1,6 +1,6 @@
 //! Creating and opening pools with the chosen options.
 
-use crate::logging::{self, LogFiles};
+use crate::files::{self, LogFiles};
 use crate::open::{self, Mode};
 use crate::{Options, Result, Store, Table, refusals};
 use index::Fixed;
@@ -101,7 +101,7 @@ impl Options {
 
     /// A table of keys `K` and values `V` in anonymous memory, with the sizes that [`Options::create_table_of`] takes.
     pub fn in_memory_table_of<K: Fixed, V: Fixed>(&self) -> Result<Table<K, V>> {
-        open::table_in_memory(self)
+        open::in_memory(self)
     }
 
     /// Restores the pool at `path` from its checkpoint and log, as opening it does, if its file does not count: it is
@@ -114,12 +114,12 @@ impl Options {
     /// The files of log and checkpoint of the pool at `path`. Move, copy and delete them with it. The pool may be open;
     /// then the files change.
     pub fn log_files(&self, path: impl AsRef<Path>) -> Result<LogFiles> {
-        logging::files(self, path.as_ref())
+        files::files(self, path.as_ref())
     }
 
     /// As [`remove`](crate::remove), for a pool whose log is in [`Options::log_directory`].
     pub fn remove(&self, path: impl AsRef<Path>) -> Result<()> {
-        logging::remove_pool(self, path.as_ref())
+        files::remove_pool(self, path.as_ref())
     }
 
     /// Creates a store at `path`, where no file may exist.
@@ -139,6 +139,6 @@ impl Options {
 
     /// A store in anonymous memory.
     pub fn in_memory_store(&self) -> Result<Store> {
-        open::store_in_memory(self)
+        open::in_memory(self)
     }
 }

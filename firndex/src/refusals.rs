@@ -1,10 +1,12 @@
 //! Pools that cannot be opened: waiting for a busy one, and beginning anew in place of a useless one.
 
+use crate::companions::Companions;
 use crate::draft::{Draft, Existing};
-use crate::logging::{self, Companions};
+use crate::files;
+use crate::held::Held;
+use crate::info::inspect;
 use crate::open::{self, Mode};
-use crate::{Error, Options, Result, Store, Table, shapes};
-use index::Fixed;
+use crate::{Error, Options, Result};
 use pmem::OpenError;
 use pmem::file::{Located, PoolFile};
 use pmem::superblock::Superblock;
@@ -15,60 +17,20 @@ use std::time::{Duration, Instant};
 /// How often a busy pool is tried.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What is opened.
-pub(crate) trait Opened: Sized {
-    fn open(options: &Options, path: &Path, mode: Mode) -> Result<Self>;
-    /// An empty one in a new file, which is complete.
-    fn fill(draft: &Draft, options: &Options) -> Result<()>;
-    /// Why it was made anew.
-    fn set_reset(&mut self, refusal: Error);
-}
-
-impl<K: Fixed, V: Fixed> Opened for Table<K, V> {
-    fn open(options: &Options, path: &Path, mode: Mode) -> Result<Self> {
-        if mode != Mode::Create {
-            shapes::refuse_others::<K, V>(path)?;
-        }
-        open::table(options, path, mode)
-    }
-
-    fn fill(draft: &Draft, options: &Options) -> Result<()> {
-        draft.table::<K, V>(options)?.close()
-    }
-
-    fn set_reset(&mut self, refusal: Error) {
-        self.handle.set_reset(refusal);
-    }
-}
-
-impl Opened for Store {
-    fn open(options: &Options, path: &Path, mode: Mode) -> Result<Self> {
-        open::store(options, path, mode)
-    }
-
-    fn fill(draft: &Draft, options: &Options) -> Result<()> {
-        draft.store(options)?.close()
-    }
-
-    fn set_reset(&mut self, refusal: Error) {
-        self.handle.set_reset(refusal);
-    }
-}
-
 /// Opens or creates, as the options say of refusals.
-pub(crate) fn open<T: Opened>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
+pub(crate) fn open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
     if !options.reset_if_refused || options.read_only || mode == Mode::Create {
-        return until_free(options, || T::open(options, path, mode));
+        return until_free(options, || open::open(options, path, mode));
     }
     let before = identity(path);
-    let refusal = match until_free(options, || T::open(options, path, mode)) {
+    let refusal = match until_free(options, || open::open(options, path, mode)) {
         Err(refusal) if is_useless(&refusal, options, path) => refusal,
         opened => return opened,
     };
     let is_reset = reset::<T>(options, path, before)?;
-    let mut opened = until_free(options, || T::open(options, path, Mode::Open))?;
+    let mut opened = until_free(options, || open::open::<T>(options, path, Mode::Open))?;
     if is_reset {
-        opened.set_reset(refusal);
+        opened.pool_mut().handle.set_reset(refusal);
     }
     Ok(opened)
 }
@@ -109,11 +71,11 @@ fn is_useless(refusal: &Error, options: &Options, path: &Path) -> bool {
         // A pool that this build can read is somebody's: the path may be wrong, or the type.
         Error::Open(OpenError::Mismatch { .. }) => {
             let needs_more = |superblock: &Superblock| superblock.features_read_only != 0;
-            open::inspect(path).is_err() || PoolFile::inspect(path).is_ok_and(|of| needs_more(&of))
+            inspect(path).is_err() || PoolFile::inspect(path).is_ok_and(|of| needs_more(&of))
         }
         Error::Open(OpenError::NotRestored { .. }) => {
             // They may be sound where they can be read.
-            let files = logging::files(options, path).map(|files| files.paths);
+            let files = files::files(options, path).map(|files| files.paths);
             let are_readable =
                 files.is_ok_and(|paths| paths.iter().all(|one| File::open(one).is_ok()));
             are_readable && (path.exists() || has_checkpoint(options, path))
@@ -130,16 +92,16 @@ fn has_checkpoint(options: &Options, path: &Path) -> bool {
 
 /// Puts an empty pool in place of the useless one, unless another process has done so since `before` was asked for.
 /// Whether it did.
-fn reset<T: Opened>(options: &Options, path: &Path, before: Option<u128>) -> Result<bool> {
+fn reset<T: Held>(options: &Options, path: &Path, before: Option<u128>) -> Result<bool> {
     if !path.exists() && has_checkpoint(options, path) {
-        logging::remove_pool(options, path)?;
+        files::remove_pool(options, path)?;
     }
     // It locks what is there.
     let draft = Draft::begin(options, path, Existing::Replace)?;
     if identity(path) != before {
         return Ok(false);
     }
-    T::fill(&draft, options)?;
+    draft.make::<T>(options)?.into_pool().into_handle().close()?;
     draft.publish()?;
     Ok(true)
 }
@@ -147,6 +109,7 @@ fn reset<T: Opened>(options: &Options, path: &Path, before: Option<u128>) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Store;
     use pmem::SpaceError;
     use pmem::durability::LogError;
     use std::io;

@@ -2,11 +2,7 @@
 //!
 //! The record is the pool's note: two lines, the key's shape and the value's. A line is empty if the type has none.
 
-use crate::Options;
-use crate::contents::Contents;
-use crate::open::check_superblock;
 use index::{Fixed, Shape};
-use pmem::file::PoolFile;
 use pmem::medium::Memory;
 use pmem::pool::{NOTE_BYTES_MAX, note_extent, note_in};
 use pmem::superblock::{PoolKind, Superblock};
@@ -23,7 +19,7 @@ pub(crate) struct Shapes {
 }
 
 impl Shapes {
-    fn of<K: Fixed, V: Fixed>() -> Shapes {
+    pub(crate) fn of<K: Fixed, V: Fixed>() -> Shapes {
         Shapes { key: K::shape(), value: V::shape() }
     }
 
@@ -76,7 +72,7 @@ impl Shapes {
     }
 
     /// Refuses types of other shapes.
-    fn allow(self, asked: Shapes) -> crate::Result<()> {
+    pub(crate) fn allow(self, asked: Shapes) -> crate::Result<()> {
         for (field, found, expected) in
             [("key type", self.key, asked.key), ("value type", self.value, asked.value)]
         {
@@ -96,30 +92,16 @@ impl Shapes {
 /// of another pool. A crash meanwhile leaves no pool, or one without a record, which any types open.
 pub(crate) fn record<K: Fixed, V: Fixed>(
     pool: &Pool<Memory>,
-    options: &Options,
+    of_a_copy: Option<&Shapes>,
 ) -> crate::Result<()> {
     let superblock = pool.superblock();
     if superblock.incarnation > 1 || !superblock.extents.is_empty() {
         return Shapes::from_note(pool.note(), &superblock).allow(Shapes::of::<K, V>());
     }
-    let shapes = options.shapes.clone().unwrap_or_else(Shapes::of::<K, V>);
+    let shapes = of_a_copy.cloned().unwrap_or_else(Shapes::of::<K, V>);
     if let Some(note) = shapes.note() {
         let _write = pool.write()?;
         pool.set_note(&note)?;
     }
     Ok(())
-}
-
-/// Refuses the table in a file if it records other shapes, before anything is changed in it. It has no record if an
-/// earlier version made it. Whether the file counts, and what else may be wrong, opening finds out.
-pub(crate) fn refuse_others<K: Fixed, V: Fixed>(path: &Path) -> crate::Result<()> {
-    let asked = Shapes::of::<K, V>();
-    if asked == Shapes::default() {
-        return Ok(());
-    }
-    let Ok(superblock) = PoolFile::inspect(path) else { return Ok(()) };
-    if check_superblock(&superblock, None, Contents::table::<K, V>()).is_err() {
-        return Ok(());
-    }
-    Shapes::in_file(&superblock, path).allow(asked)
 }

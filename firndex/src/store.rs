@@ -1,15 +1,21 @@
 //! Byte strings.
 
 use crate::any_engine::AnyEngine;
-use crate::copies;
+use crate::batch::Batch;
+use crate::body::Body;
+use crate::contents::Contents;
 use crate::cursor::{Runs, place_of_bytes};
-use crate::handle::{Handle, Ticket};
+use crate::held::Held;
 use crate::iter::StoreIter;
-use crate::{BatchError, Copied, Error, Existing, Options, Result, Stats};
-use index::{CheckReport, Records, Shrunk, Unfinished};
-use pmem::durability::LogUse;
+use crate::pool::Pool;
+use crate::shapes::Shapes;
+use crate::{BatchError, Engine, Error, Options, Result};
+use index::hash::Hasher;
+use index::{Records, Unfinished};
+use pmem::medium::Memory;
 use std::ops::{ControlFlow, Deref};
 use std::path::Path;
+use std::sync::Arc;
 
 /// A concurrent, crash-safe map of byte strings to byte strings in a pool. Keys have up to 64 KiB, values up to 256
 /// MiB.
@@ -30,7 +36,7 @@ use std::path::Path;
 /// ```
 pub struct Store {
     records: AnyEngine<dyn Records>,
-    pub(crate) handle: Handle,
+    pool: Pool,
     runs: Runs<Box<[u8]>>,
 }
 
@@ -90,10 +96,6 @@ fn bytes_of<Q: AsRef<[u8]>>(keys: &[Q]) -> Vec<&[u8]> {
 }
 
 impl Store {
-    pub(crate) fn new(records: AnyEngine<dyn Records>, handle: Handle) -> Self {
-        Store { records, handle, runs: Runs::default() }
-    }
-
     /// Opens the store at `path`, which must exist, with default options: [`Options::open_store`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Options::new().open_store(path)
@@ -122,7 +124,7 @@ impl Store {
         if let Some(found) = self.records.get_leased(key) {
             return Ok(wrap(found));
         }
-        if self.handle.is_disturbed() {
+        if self.pool.handle.is_disturbed() {
             return self.get_disturbed(key);
         }
         match self.records.get_here(key) {
@@ -140,7 +142,7 @@ impl Store {
     #[cold]
     #[inline(never)]
     fn get_disturbed(&self, key: &[u8]) -> Result<Option<Record<'_>>> {
-        self.handle.look(|| Ok(wrap(self.records.get(key)?)))
+        self.pool.handle.look(|| Ok(wrap(self.records.get(key)?)))
     }
 
     /// Stores the pair, whether or not `key` is present. Returns the replaced value.
@@ -151,7 +153,7 @@ impl Store {
     ) -> Result<Option<Record<'_>>> {
         // The caller's code runs first: a sync waits for threads with the right to write.
         let (key, value) = (key.as_ref(), value.as_ref());
-        self.handle.mutate(move || Ok(wrap(self.records.upsert(key, value)?)))
+        self.pool.handle.mutate(move || Ok(wrap(self.records.upsert(key, value)?)))
     }
 
     /// Stores the pair if `key` is absent. If it is present, its value stays, and is returned.
@@ -161,7 +163,7 @@ impl Store {
         value: impl AsRef<[u8]>,
     ) -> Result<Option<Record<'_>>> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        self.handle.mutate(move || Ok(wrap(self.records.insert(key, value)?)))
+        self.pool.handle.mutate(move || Ok(wrap(self.records.insert(key, value)?)))
     }
 
     /// Replaces the value if `key` is present, and returns the replaced value. If `key` is absent, does nothing and
@@ -172,13 +174,13 @@ impl Store {
         value: impl AsRef<[u8]>,
     ) -> Result<Option<Record<'_>>> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        self.handle.mutate(move || Ok(wrap(self.records.update(key, value)?)))
+        self.pool.handle.mutate(move || Ok(wrap(self.records.update(key, value)?)))
     }
 
     /// Removes `key` and returns its value.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<Record<'_>>> {
         let key = key.as_ref();
-        self.handle.mutate(move || Ok(wrap(self.records.remove(key)?)))
+        self.pool.handle.mutate(move || Ok(wrap(self.records.remove(key)?)))
     }
 
     /// Changes the state of `key` from `expected` to `new` in one atomic step. `None` means absent, on either side.
@@ -202,7 +204,9 @@ impl Store {
         new: Option<&[u8]>,
     ) -> Result<std::result::Result<(), Option<Record<'_>>>> {
         let key = key.as_ref();
-        self.handle.mutate(|| Ok(self.records.compare_exchange(key, expected, new)?.map_err(wrap)))
+        self.pool
+            .handle
+            .mutate(|| Ok(self.records.compare_exchange(key, expected, new)?.map_err(wrap)))
     }
 
     /// Passes the state of `key` to `change` and stores the result, in one atomic step. Returns the former state.
@@ -236,7 +240,7 @@ impl Store {
                     // The record held here may be what keeps the needed space.
                     drop(before.take());
                     may_retry = false;
-                    let write = self.handle.write()?;
+                    let write = self.pool.handle.write()?;
                     self.records.make_room(key, after.as_deref().unwrap_or_default());
                     drop(write);
                     before = self.get(key)?;
@@ -261,7 +265,8 @@ impl Store {
     /// # }
     /// ```
     pub fn get_many<Q: AsRef<[u8]>>(&self, keys: &[Q]) -> Result<Vec<Option<Record<'_>>>> {
-        self.handle
+        self.pool
+            .handle
             .look(|| Ok(self.records.get_many(&bytes_of(keys))?.into_iter().map(wrap).collect()))
     }
 
@@ -314,7 +319,8 @@ impl Store {
     ) -> std::result::Result<Vec<Option<Record<'a>>>, BatchError> {
         let pairs: Vec<_> =
             pairs.iter().map(|(key, value)| (key.as_ref(), value.as_ref())).collect();
-        let found = self.handle.mutate_batch(pairs.len(), || change(&*self.records, &pairs))?;
+        let found =
+            self.pool.handle.mutate_batch(pairs.len(), || change(&*self.records, &pairs))?;
         Ok(found.into_iter().map(wrap).collect())
     }
 
@@ -325,7 +331,8 @@ impl Store {
         keys: &[Q],
     ) -> std::result::Result<Vec<Option<Record<'_>>>, BatchError> {
         let keys = bytes_of(keys);
-        let removed = self.handle.mutate_batch(keys.len(), || self.records.remove_many(&keys))?;
+        let removed =
+            self.pool.handle.mutate_batch(keys.len(), || self.records.remove_many(&keys))?;
         Ok(removed.into_iter().map(wrap).collect())
     }
 
@@ -336,7 +343,7 @@ impl Store {
     /// It verifies each item, as all scans do, and so whatever copies by one. At an item that does not fit its checksum
     /// it ends with [`Error::Corrupt`]; [`Salvage`](crate::Salvage) copies out the others.
     pub fn for_each(&self, mut visit: impl FnMut(&[u8], &[u8])) -> Result<()> {
-        self.handle.look(|| Ok(self.records.for_each(&mut visit)?))
+        self.pool.handle.look(|| Ok(self.records.for_each(&mut visit)?))
     }
 
     /// [`Store::for_each`] that ends with the first pair for which `visit` returns `Break`, and returns that.
@@ -344,7 +351,7 @@ impl Store {
         &self,
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        self.handle.look(|| {
+        self.pool.handle.look(|| {
             let mut scan = self.records.scan();
             while let Some((key, value)) = scan.next()? {
                 if let ControlFlow::Break(what) = visit(key, value) {
@@ -371,7 +378,7 @@ impl Store {
     /// # }
     /// ```
     pub fn iter(&self) -> StoreIter<'_> {
-        StoreIter::new(&*self.records, &self.handle)
+        StoreIter::new(&*self.records, &self.pool.handle)
     }
 
     /// About `count` keys and values from a cursor on, and the cursor for the next call. Promises and price are those
@@ -388,7 +395,7 @@ impl Store {
     /// # }
     /// ```
     pub fn scan(&self, cursor: u64, count: usize) -> Result<(Vec<KeyAndValue>, u64)> {
-        self.handle.read()?;
+        self.pool.handle.read()?;
         let (keys, next) = self.runs.keys(cursor, count, self.records.len(), |run| {
             self.for_each(|key, _| run.add(place_of_bytes(key), key.len(), || key.into()))
         })?;
@@ -400,32 +407,6 @@ impl Store {
             }
         }
         Ok((pairs, next))
-    }
-
-    /// Number of keys; as exact as [`Table::len`](crate::Table::len).
-    pub fn len(&self) -> u64 {
-        self.records.len()
-    }
-
-    /// Whether the store is empty; as exact as [`Store::len`].
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Figures of the pool: size, load factor, memory, log.
-    pub fn stats(&self) -> Result<Stats> {
-        let records = &self.records;
-        self.handle.look(|| {
-            let (occupancy, heap) = (records.occupancy(), records.heap_use());
-            Ok(self.handle.stats(self.len(), occupancy, heap, records.scan_time()))
-        })
-    }
-
-    /// Verifies every slot and item, and that no space is lost. If the pool is open read-only, it also verifies that
-    /// the number of pairs is the one recorded when the pool was closed. Exact when nothing writes.
-    pub fn check(&self) -> Result<CheckReport> {
-        self.handle.look_at_file()?;
-        self.handle.look(|| Ok(self.handle.checked(self.records.check(), self.len())))
     }
 
     /// Moves values together inside the file, while other operations go on. Then the free space between them serves
@@ -454,7 +435,7 @@ impl Store {
         let mut freed_bytes = 0;
         for _ in 0..COMPACTIONS_MAX {
             // In steps: a sync waits for threads with the right to write.
-            let step = self.handle.mutate_many(|| Ok(self.records.compact().freed_bytes))?;
+            let step = self.pool.handle.mutate_many(|| Ok(self.records.compact().freed_bytes))?;
             freed_bytes += step;
             if step == 0 {
                 break;
@@ -463,108 +444,94 @@ impl Store {
         Ok(freed_bytes)
     }
 
-    /// Halves the store's index, as [`Table::shrink`](crate::Table::shrink) does.
-    pub fn shrink(&self) -> Result<bool> {
-        self.handle.mutate_many(|| Ok(self.records.shrink()? == Shrunk::Halved))
-    }
-
-    /// Writes a clean pool at `out` with the store's keys and values, while others use the store, as
-    /// [`Table::backup`](crate::Table::backup) does.
-    ///
-    /// ```
-    /// # fn main() -> firndex::Result<()> {
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let (path, out) = (directory.path().join("notes.firn"), directory.path().join("monday.firn"));
-    /// use firndex::{Existing, Store};
-    ///
-    /// let notes = Store::open_or_create(&path)?;
-    /// notes.put("milk", "two bottles")?;
-    /// notes.backup(&out, Existing::Keep)?;
-    /// notes.remove("milk")?;
-    /// assert_eq!(Store::open(&out)?.get("milk")?.as_deref(), Some(&b"two bottles"[..]));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn backup(&self, out: impl AsRef<Path>, existing: Existing) -> Result<Copied> {
-        copies::backup_store(self, &self.handle, out.as_ref(), existing)
-    }
-
-    /// Writes a new pool at `out` with the store's keys and values and the given `options`, as
-    /// [`Table::convert`](crate::Table::convert) does.
-    pub fn convert(
-        &self,
-        out: impl AsRef<Path>,
-        existing: Existing,
-        options: &Options,
-    ) -> Result<Copied> {
-        copies::convert_store(self, &self.handle, out.as_ref(), existing, options)
-    }
-
-    /// Makes everything that has returned so far survive power loss, as [`Table::sync`](crate::Table::sync) does.
-    pub fn sync(&self) -> Result<()> {
-        self.handle.read()?;
-        if !self.handle.is_logged() {
-            self.records.settle();
-        }
-        self.handle.sync(&|| self.records.len())
-    }
-
-    /// Figures of the pool's log, if it has one. This is [`Stats::log`](crate::Stats::log) without the cost of counting
-    /// the other figures.
-    pub fn log(&self) -> Result<Option<LogUse>> {
-        self.handle.log()
-    }
-
-    /// A ticket for everything that this thread has done or seen so far; see [`Table::ticket`](crate::Table::ticket).
-    pub fn ticket(&self) -> Result<Ticket> {
-        self.handle.ticket()
-    }
-
-    /// The latest ticket up to which everything survives power loss.
-    pub fn durable_up_to(&self) -> Result<Ticket> {
-        self.handle.durable_up_to()
-    }
-
-    /// Waits until everything up to `ticket` survives power loss. Writes it, if no other thread does.
-    pub fn wait_durable(&self, ticket: Ticket) -> Result<()> {
-        self.handle.wait_durable(ticket)
-    }
-
-    /// Waits until everything that this thread has done or seen so far survives power loss.
-    pub fn commit(&self) -> Result<()> {
-        self.handle.commit()
-    }
-
-    /// Writes the pairs into a new file, puts it in place of the store's, and closes the store; see
-    /// [`Table::rewrite`](crate::Table::rewrite). `firndex compact` does this from the command line. [`Store::compact`]
-    /// is another thing: it makes room inside the file of an open store.
-    pub fn rewrite(self) -> Result<Option<Copied>> {
-        let Some((draft, options)) = copies::successor(&self.handle)? else {
-            return self.close().map(|()| None);
-        };
-        let pairs = copies::fill_store(&self, draft.store(&options)?)?;
-        let Store { records, mut handle, .. } = self;
-        drop(records);
-        let former = handle.take_file();
-        handle.close()?;
-        draft.succeed(former, pairs).map(Some)
-    }
-
-    /// Why the pool was refused and made anew when it was opened, if it was: [`Options::reset_if_refused`].
-    pub fn was_reset(&self) -> Option<&Error> {
-        self.handle.reset()
-    }
-
     /// Writes everything to the device, and marks the pool as closed.
     pub fn close(self) -> Result<()> {
-        let Store { records, handle, .. } = self;
-        drop(records);
-        handle.close()
+        self.into_pool().into_handle().close()
     }
 }
 
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Store").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl Deref for Store {
+    type Target = Pool;
+
+    #[inline(always)]
+    fn deref(&self) -> &Pool {
+        &self.pool
+    }
+}
+
+impl Held for Store {
+    type Operations = dyn Records;
+
+    fn contents() -> Contents {
+        Contents::STORE
+    }
+
+    fn shapes() -> Shapes {
+        Shapes::default()
+    }
+
+    fn engine(
+        pool: Arc<pmem::Pool<Memory>>,
+        engine: Engine,
+        options: &Options,
+    ) -> Result<AnyEngine<dyn Records>> {
+        let hasher = Hasher::new(pool.superblock().hash_seed);
+        let opened = engine.open_bytes(pool, hasher, options.settings)?;
+        Ok(AnyEngine::new(opened.engine, opened.inlined))
+    }
+
+    fn body(engine: &AnyEngine<dyn Records>) -> Arc<dyn Body> {
+        Arc::new(engine.shared())
+    }
+
+    fn new(records: AnyEngine<dyn Records>, pool: Pool) -> Self {
+        Store { records, pool, runs: Runs::default() }
+    }
+
+    fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    fn pool_mut(&mut self) -> &mut Pool {
+        &mut self.pool
+    }
+
+    fn into_pool(self) -> Pool {
+        self.pool
+    }
+
+    fn put_all_in(&self, copy: &Self) -> Result<()> {
+        let mut batch = Batch::default();
+        let put = |batch: &mut Batch| -> Result<()> {
+            copy.put_many(&batch.pairs())?;
+            batch.clear();
+            Ok(())
+        };
+        let visited = self.try_for_each(|key, value| {
+            batch.add(key, value);
+            match batch.is_full().then(|| put(&mut batch)) {
+                Some(Err(error)) => ControlFlow::Break(error),
+                _ => ControlFlow::Continue(()),
+            }
+        })?;
+        match visited {
+            ControlFlow::Break(error) => Err(error),
+            ControlFlow::Continue(()) => put(&mut batch),
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a Store {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+    type IntoIter = StoreIter<'a>;
+
+    fn into_iter(self) -> StoreIter<'a> {
+        self.iter()
     }
 }

@@ -1,23 +1,31 @@
 //! Fixed-size keys and values.
 
 use crate::any_engine::AnyEngine;
-use crate::copies;
+use crate::body::Body;
+use crate::contents::Contents;
 use crate::cursor::{Runs, place_of};
-use crate::handle::{Handle, Ticket};
+use crate::held::Held;
 use crate::iter::Iter;
-use crate::word_types::of_word;
-use crate::{Copied, Error, Existing, Options, Result, Stats};
-use index::{CheckReport, Exchange, Fixed, Index, Shrunk, is_same_state};
-use pmem::Offset;
-use pmem::durability::LogUse;
+use crate::pool::Pool;
+use crate::shapes::{self, Shapes};
+use crate::word_types::{self, of_word};
+use crate::{Engine, Error, Options, Result};
+use engines::{Inlined, Opened};
+use index::{Exchange, Fixed, Index, is_same_state};
 use pmem::heap::Corrupt;
-use std::ops::ControlFlow;
+use pmem::medium::Memory;
+use pmem::{Offset, OpenError};
+use std::ops::{ControlFlow, Deref};
 use std::path::Path;
+use std::sync::Arc;
 
 mod batches;
 mod singles;
 
 use singles::Here;
+
+/// Pairs that are put into a copy in one call: enough for the new pool to overlap its cache misses.
+const BATCH_PAIRS: usize = 1024;
 
 /// A concurrent, crash-safe map of fixed-size keys to fixed-size values in a pool.
 ///
@@ -27,7 +35,8 @@ use singles::Here;
 /// Every bit pattern is a legal key and value.
 ///
 /// A change fails with [`Error::PoolFull`](crate::Error::PoolFull) if there is no space, and the table stays as it was.
-/// Dropping a table closes it and ignores errors; [`Table::close`] reports them.
+/// Dropping a table closes it and ignores errors; [`Table::close`] reports them. What does not concern single pairs, such as [`len`](Pool::len), [`stats`](Pool::stats),
+/// [`check`](Pool::check), [`sync`](Pool::sync) and [`shrink`](Pool::shrink), it has from [`Pool`].
 ///
 /// Keys and values are numbers, `bool`, `char`, and arrays, tuples and structs of these ([`Fixed`]), of any size that
 /// an engine takes. A table in a file refuses types of another [shape](Fixed::shape) than those that it was made with.
@@ -49,7 +58,7 @@ use singles::Here;
 /// ```
 pub struct Table<K: Fixed = u64, V: Fixed = u64> {
     index: AnyEngine<dyn Index<K, V>>,
-    pub(crate) handle: Handle,
+    pool: Pool,
     runs: Runs<K>,
 }
 
@@ -78,10 +87,6 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
 }
 
 impl<K: Fixed, V: Fixed> Table<K, V> {
-    pub(crate) fn new(index: AnyEngine<dyn Index<K, V>>, handle: Handle) -> Self {
-        Table { index, handle, runs: Runs::default() }
-    }
-
     /// The value of `key`. Takes no lock and never waits. It fails where `None` could be wrong: in a forked child, with
     /// [`Error::Forked`](crate::Error::Forked), and after a part of the file has vanished, with
     /// [`Error::Vanished`](crate::Error::Vanished).
@@ -93,7 +98,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         if let Some(found) = self.index.get_here(key) {
             return Ok(found);
         }
-        if self.handle.is_disturbed() {
+        if self.pool.handle.is_disturbed() {
             return self.get_disturbed(key);
         }
         Ok(self.index.get(key))
@@ -179,7 +184,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         new: Option<V>,
     ) -> Result<Exchange<V>> {
         let changed =
-            self.handle.mutate(|| Ok(self.index.compare_exchange(key, expected, new)?))?;
+            self.pool.handle.mutate(|| Ok(self.index.compare_exchange(key, expected, new)?))?;
         if let Err(found) = changed
             && is_same_state(found, expected)
         {
@@ -233,7 +238,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// # }
     /// ```
     pub fn for_each(&self, mut visit: impl FnMut(K, V)) -> Result<()> {
-        self.handle.look(|| Ok(self.index.for_each(&mut visit)?))
+        self.pool.handle.look(|| Ok(self.index.for_each(&mut visit)?))
     }
 
     /// [`Table::for_each`] that ends with the first pair for which `visit` returns `Break`, and returns that.
@@ -280,7 +285,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// # }
     /// ```
     pub fn iter(&self) -> Iter<'_, K, V> {
-        Iter::new(&*self.index, &self.handle)
+        Iter::new(&*self.index, &self.pool.handle)
     }
 
     /// About `count` pairs from a cursor on, and the cursor for the next call. A scan begins with cursor 0, and is over
@@ -318,7 +323,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// # }
     /// ```
     pub fn scan(&self, cursor: u64, count: usize) -> Result<(Vec<(K, V)>, u64)> {
-        self.handle.read()?;
+        self.pool.handle.read()?;
         let (keys, next) = self.runs.keys(cursor, count, self.index.len(), |run| {
             self.iter().try_for_each(|pair| -> Result<()> {
                 let (key, _) = pair?;
@@ -331,247 +336,97 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         Ok((pairs.collect(), next))
     }
 
-    /// Number of pairs. It is exact when nothing writes; otherwise each change under way may be counted or not. It adds
-    /// up per-thread counts and reads no pair. In a forked child it is about the number at the fork.
-    pub fn len(&self) -> u64 {
-        self.index.len()
+    /// Writes everything to the device, and marks the pool as closed.
+    pub fn close(self) -> Result<()> {
+        self.into_pool().into_handle().close()
+    }
+}
+
+impl<K: Fixed, V: Fixed> Deref for Table<K, V> {
+    type Target = Pool;
+
+    #[inline(always)]
+    fn deref(&self) -> &Pool {
+        &self.pool
+    }
+}
+
+impl<K: Fixed, V: Fixed> Held for Table<K, V> {
+    type Operations = dyn Index<K, V>;
+
+    fn contents() -> Contents {
+        Contents::table::<K, V>()
     }
 
-    /// Whether the table is empty; as exact as [`Table::len`].
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    fn shapes() -> Shapes {
+        Shapes::of::<K, V>()
     }
 
-    /// Figures of the pool: size, load factor, memory, log.
-    ///
-    /// ```
-    /// # fn main() -> firndex::Result<()> {
-    /// let table = firndex::Table::<u64, u64>::in_memory()?;
-    /// table.put(1, 10)?;
-    /// let stats = table.stats()?;
-    /// assert_eq!(stats.pairs, 1);
-    /// assert!(stats.load_factor < 0.85 && stats.pool_bytes > 0);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn stats(&self) -> Result<Stats> {
-        let index = &self.index;
-        self.handle.look(|| {
-            let (occupancy, heap) = (index.occupancy(), index.heap_use());
-            Ok(self.handle.stats(self.len(), occupancy, heap, index.scan_time()))
+    /// Where pairs are words, the hot path is compiled into its callers.
+    fn engine(
+        pool: Arc<pmem::Pool<Memory>>,
+        engine: Engine,
+        options: &Options,
+    ) -> Result<AnyEngine<dyn Index<K, V>>> {
+        shapes::record::<K, V>(&pool, options.shapes.as_ref())?;
+        // Engines are not compiled anew for each type of 8 bytes.
+        Ok(if const { index::are_words::<K, V>() } {
+            let opened = words(pool, engine, options)?;
+            AnyEngine::new(word_types::boxed(opened.engine), opened.inlined)
+        } else {
+            AnyEngine::new(engine.open_pairs(pool, options.settings)?, Inlined::none())
         })
     }
 
-    /// Verifies every pair and every invariant. If the pool is open read-only, it also verifies that the number of
-    /// pairs is the one recorded when the pool was closed. Exact when nothing writes.
-    ///
-    /// ```
-    /// # fn main() -> firndex::Result<()> {
-    /// let table = firndex::Table::<u64, u64>::in_memory()?;
-    /// table.put(1, 10)?;
-    /// let report = table.check()?;
-    /// assert!(report.is_sound(), "{:#?}", report.findings);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn check(&self) -> Result<CheckReport> {
-        self.handle.look_at_file()?;
-        self.handle.look(|| Ok(self.handle.checked(self.index.check(), self.len())))
+    fn body(engine: &AnyEngine<dyn Index<K, V>>) -> Arc<dyn Body> {
+        Arc::new(engine.shared())
     }
 
-    /// Halves the table's index while other operations go on, in the calling thread, by rehashing a part of it or all.
-    /// Returns `false` if the index has its first size, or is too full. Freed space stays with the pool for later
-    /// growth; [`Table::rewrite`] makes the file smaller. [`Error::PoolFull`](crate::Error::PoolFull) means that there
-    /// is no room for smaller levels, which some engines take before they give up the larger ones; the table stays as
-    /// it was. Some engines do not begin to shrink while somebody [iterates](Table::iter), and return `false`.
-    ///
-    /// ```
-    /// # fn main() -> firndex::Result<()> {
-    /// let table = firndex::Table::in_memory()?;
-    /// table.extend((0..10_000).map(|key| (key, key)))?;
-    /// let slots_before = table.stats()?.capacity;
-    /// table.retain(|key, _| key < 10)?;
-    /// while table.shrink()? {}
-    /// assert!(table.stats()?.capacity < slots_before / 100);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn shrink(&self) -> Result<bool> {
-        self.handle.mutate_many(|| Ok(self.index.shrink()? == Shrunk::Halved))
+    fn new(index: AnyEngine<dyn Index<K, V>>, pool: Pool) -> Self {
+        Table { index, pool, runs: Runs::default() }
     }
 
-    /// Writes a clean pool at `out` with the table's pairs, while others use the table and without making them wait. It
-    /// has the same engine, parameters and durability. It gets its name when it is complete and on the device. If
-    /// anything fails before that, `out` stays as it was: absent, or the old file.
-    ///
-    /// If the table has a log ([`Durability`](crate::Durability)), the backup is the table at one moment during the
-    /// call, and has everything that had returned before the call. No checkpoint is made until the backup has read the
-    /// log, so the log grows meanwhile. Without a log the backup is consistent for each key: every key that is present
-    /// throughout is in it, with a value that it had meanwhile. Its [`Table::len`] may then be a number that the table
-    /// never had. [`Copied::is_of_one_moment`] tells which.
-    ///
-    /// ```
-    /// # fn main() -> firndex::Result<()> {
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let (path, out) = (directory.path().join("ports.firn"), directory.path().join("monday.firn"));
-    /// use firndex::{Existing, Options};
-    ///
-    /// let ports = Options::new().create_table(&path)?;
-    /// ports.put(22, 1)?;
-    /// assert_eq!(ports.backup(&out, Existing::Keep)?.pairs, 1);
-    /// ports.remove(22)?;
-    /// assert_eq!(Options::new().open_table(&out)?.get(22)?, Some(1));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn backup(&self, out: impl AsRef<Path>, existing: Existing) -> Result<Copied> {
-        copies::backup_table(self, &self.handle, out.as_ref(), existing)
+    fn pool(&self) -> &Pool {
+        &self.pool
     }
 
-    /// Writes a new pool at `out` with the table's pairs and the given `options`: another engine, other parameters,
-    /// another durability. Engine, parameters, durability and sums that you leave out are this pool's. A parameter that
-    /// its engine does not have chooses another engine, as for a new pool. The seed is a new one. The result is
-    /// consistent for each key, even if the table has a log. Everything else is as in [`Table::backup`].
-    ///
-    /// ```
-    /// # fn main() -> firndex::Result<()> {
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let out = directory.path().join("narrow.firn");
-    /// use firndex::{Existing, Options, Table};
-    ///
-    /// let table = Table::<u64, u64>::in_memory()?;
-    /// table.put_many(&[(1, 10), (2, 20)])?;
-    /// table.convert(&out, Existing::Keep, &Options::new().parameter("slots", 8))?;
-    /// assert_eq!(Options::new().open_table(&out)?.get(2)?, Some(20));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn convert(
-        &self,
-        out: impl AsRef<Path>,
-        existing: Existing,
-        options: &Options,
-    ) -> Result<Copied> {
-        copies::convert_table(self, &self.handle, out.as_ref(), existing, options)
+    fn pool_mut(&mut self) -> &mut Pool {
+        &mut self.pool
     }
 
-    /// Makes everything that has returned so far survive power loss. With a log (see [`Durability`](crate::Durability))
-    /// this takes one write to the disk and stops nobody. Without a log, on [`Medium::Mapped`](crate::Medium::Mapped),
-    /// it lasts until the next change, and writers wait while the last changes go to the device.
-    ///
-    /// ```
-    /// # fn main() -> firndex::Result<()> {
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let path = directory.path().join("ports.firn");
-    /// let ports = firndex::Table::<u64, u64>::create(&path)?;
-    /// ports.put(22, 1)?;
-    /// ports.sync()?; // from here on this survives power loss
-    /// # ports.close()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn sync(&self) -> Result<()> {
-        self.handle.read()?;
-        if !self.handle.is_logged() {
-            self.index.settle();
+    fn into_pool(self) -> Pool {
+        self.pool
+    }
+
+    fn put_all_in(&self, copy: &Self) -> Result<()> {
+        let mut replaced = vec![None; BATCH_PAIRS];
+        let mut batch: Vec<(K, V)> = Vec::with_capacity(BATCH_PAIRS);
+        for pair in self {
+            batch.push(pair?);
+            if batch.len() == BATCH_PAIRS {
+                copy.put_many_into(&batch, &mut replaced)?;
+                batch.clear();
+            }
         }
-        self.handle.sync(&|| self.index.len())
+        Ok(copy.put_many_into(&batch, &mut replaced)?)
     }
+}
 
-    /// Figures of the pool's log, if it has one. This is [`Stats::log`](crate::Stats::log) without the cost of counting
-    /// the other figures.
-    pub fn log(&self) -> Result<Option<LogUse>> {
-        self.handle.log()
-    }
+/// Not generic: so the engines are compiled here, once, and not in every crate that opens a table.
+fn words(
+    pool: Arc<pmem::Pool<Memory>>,
+    engine: Engine,
+    options: &Options,
+) -> std::result::Result<Opened<dyn Index<u64, u64>, Memory>, OpenError> {
+    engine.open_words(pool, options.settings)
+}
 
-    /// A ticket for everything that this thread has done or seen so far. It survives power loss as soon as
-    /// [`Table::durable_up_to`] has reached the ticket. Made for servers that answer their clients in groups.
-    ///
-    /// Fails with [`Error::NotLogged`](crate::Error::NotLogged) if the table has no log to wait for: with durability
-    /// `process`, opened read-only, or in memory. On [`Medium::Dax`](crate::Medium::Dax) everything that returned is
-    /// durable, so no ticket waits.
-    ///
-    /// ```
-    /// # fn main() -> firndex::Result<()> {
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let path = directory.path().join("accounts.firn");
-    /// use firndex::{Durability, Options};
-    ///
-    /// let accounts = Options::new().durability(Durability::Periodic).open_or_create_table(&path)?;
-    /// accounts.put(1, 100)?;
-    /// accounts.put(2, 50)?;
-    /// let ticket = accounts.ticket()?;
-    /// accounts.wait_durable(ticket)?; // one write to the disk for both
-    /// assert!(accounts.durable_up_to()? >= ticket);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn ticket(&self) -> Result<Ticket> {
-        self.handle.ticket()
-    }
+impl<'a, K: Fixed, V: Fixed> IntoIterator for &'a Table<K, V> {
+    type Item = Result<(K, V)>;
+    type IntoIter = Iter<'a, K, V>;
 
-    /// The latest ticket up to which everything survives power loss. It fails as [`Table::ticket`] does.
-    pub fn durable_up_to(&self) -> Result<Ticket> {
-        self.handle.durable_up_to()
-    }
-
-    /// Waits until everything up to `ticket` survives power loss. Writes it, if no other thread does.
-    pub fn wait_durable(&self, ticket: Ticket) -> Result<()> {
-        self.handle.wait_durable(ticket)
-    }
-
-    /// Waits until everything that this thread has done or seen so far survives power loss. It fails as
-    /// [`Table::ticket`] does.
-    pub fn commit(&self) -> Result<()> {
-        self.handle.commit()
-    }
-
-    /// Writes the pairs into a new file, no larger than they need, puts it in place of the pool's file, and closes the
-    /// table. So space that removed pairs have left goes back to the file system, on every engine. The disk must have
-    /// room for both files. The index has its first size again. `firndex compact` does this from the command line.
-    ///
-    /// A crash or an error leaves the old file or the new one, whole. A table in memory has no file: it is only closed,
-    /// and the result is `None`.
-    ///
-    /// ```
-    /// # fn main() -> firndex::Result<()> {
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let path = directory.path().join("ports.firn");
-    /// use firndex::Table;
-    ///
-    /// let ports = Table::<u64, u64>::create(&path)?;
-    /// for port in 0..100_000 {
-    ///     ports.put(port, 1)?;
-    /// }
-    /// ports.retain(|port, _| port < 1000)?;
-    /// let before = std::fs::metadata(&path).unwrap().len();
-    /// assert_eq!(ports.rewrite()?.map(|copied| copied.pairs), Some(1000));
-    /// assert!(std::fs::metadata(&path).unwrap().len() < before / 4);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn rewrite(self) -> Result<Option<Copied>> {
-        let Some((draft, options)) = copies::successor(&self.handle)? else {
-            return self.close().map(|()| None);
-        };
-        let pairs = copies::fill_table(&self, draft.table(&options)?)?;
-        let Table { index, mut handle, .. } = self;
-        drop(index);
-        let former = handle.take_file();
-        handle.close()?;
-        draft.succeed(former, pairs).map(Some)
-    }
-
-    /// Why the pool was refused and made anew when it was opened, if it was: [`Options::reset_if_refused`].
-    pub fn was_reset(&self) -> Option<&Error> {
-        self.handle.reset()
-    }
-
-    /// Writes everything to the device, and marks the pool as closed.
-    pub fn close(self) -> Result<()> {
-        let Table { index, handle, .. } = self;
-        drop(index);
-        handle.close()
+    fn into_iter(self) -> Iter<'a, K, V> {
+        self.iter()
     }
 }
 

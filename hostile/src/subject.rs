@@ -1,6 +1,6 @@
 //! What seeds hold: tables and stores, asked by the numbers of their keys.
 
-use firndex::{CheckReport, Error, Fixed, Options, Result, Store, Table};
+use firndex::{CheckReport, Error, Fixed, Options, Pool, Result, Store, Table};
 use rapidhash::v3::RapidSecrets;
 use std::path::Path;
 
@@ -185,11 +185,11 @@ impl<K: Numbered, V: Numbered> Subject for Table<K, V> {
     }
 
     fn check(&self) -> Result<CheckReport> {
-        Table::check(self)
+        Pool::check(self)
     }
 
     fn len(&self) -> u64 {
-        Table::len(self)
+        Pool::len(self)
     }
 
     fn is_resizing(&self) -> Result<bool> {
@@ -205,7 +205,7 @@ impl<K: Numbered, V: Numbered> Subject for Table<K, V> {
     }
 
     fn sync(&self) -> Result<()> {
-        Table::sync(self)
+        Pool::sync(self)
     }
 
     fn close(self: Box<Self>) -> Result<()> {
@@ -272,11 +272,11 @@ impl Subject for Store {
     }
 
     fn check(&self) -> Result<CheckReport> {
-        Store::check(self)
+        Pool::check(self)
     }
 
     fn len(&self) -> u64 {
-        Store::len(self)
+        Pool::len(self)
     }
 
     fn is_resizing(&self) -> Result<bool> {
@@ -293,7 +293,7 @@ impl Subject for Store {
     }
 
     fn sync(&self) -> Result<()> {
-        Store::sync(self)
+        Pool::sync(self)
     }
 
     fn close(self: Box<Self>) -> Result<()> {

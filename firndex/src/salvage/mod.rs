@@ -6,9 +6,11 @@ mod report;
 pub use report::{Salvaged, SuperblockState};
 
 use crate::draft::{Draft, Existing};
-use crate::open::check_superblock;
 use crate::shapes::Shapes;
-use crate::{Engine, Error, Kind, Options, Result, contents::Contents};
+use crate::{
+    Engine, Error, Kind, Options, Result,
+    contents::{Contents, check_superblock},
+};
 use found::Led;
 use index::Fixed;
 use pmem::file::PoolFile;
@@ -165,7 +167,7 @@ impl Salvage {
         });
         let options = self.options(options, superblock)?;
         let draft = Draft::begin(&options, out.as_ref(), existing)?;
-        let store = draft.store(&options)?;
+        let store = draft.make::<crate::Store>(&options)?;
         let mut tally = self.tally(superblock);
         let keep = |key: &[u8], value: &[u8]| -> Result<bool> {
             let before = store.insert(key, value)?;
@@ -222,7 +224,7 @@ impl Salvage {
         };
         let options = self.options(options, Some(superblock))?;
         let draft = Draft::begin(&options, out.as_ref(), existing)?;
-        let table: crate::Table<K, V> = draft.table(&options)?;
+        let table = draft.make::<crate::Table<K, V>>(&options)?;
         let mut tally = self.tally(Some(superblock));
         let unread_bytes = found::for_each_pair::<K, V>(self, superblock, &mut |led| match led {
             Led::Pair((key, value)) => tally.keep(|| {

@@ -27,7 +27,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// length, the longer one's rest is ignored.
     pub fn get_many_into(&self, keys: &[K], values: &mut [Option<V>]) -> Result<()> {
         let len = keys.len().min(values.len());
-        self.handle.look(|| {
+        self.pool.handle.look(|| {
             self.index.get_many(&keys[..len], &mut values[..len]);
             Ok(())
         })
@@ -50,7 +50,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         replaced: &mut [Option<V>],
     ) -> std::result::Result<(), BatchError> {
         let len = pairs.len().min(replaced.len());
-        self.handle
+        self.pool
+            .handle
             .mutate_batch(len, || self.index.upsert_many(&pairs[..len], &mut replaced[..len]))
     }
 
@@ -98,7 +99,9 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         found: &mut [Option<V>],
     ) -> std::result::Result<(), BatchError> {
         let len = pairs.len().min(found.len());
-        self.handle.mutate_batch(len, || self.index.insert_many(&pairs[..len], &mut found[..len]))
+        self.pool
+            .handle
+            .mutate_batch(len, || self.index.insert_many(&pairs[..len], &mut found[..len]))
     }
 
     /// [`Table::update`] for each pair, in order, with shared fences. `replaced[i]` is the replaced value. Lengths and
@@ -109,7 +112,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         replaced: &mut [Option<V>],
     ) -> std::result::Result<(), BatchError> {
         let len = pairs.len().min(replaced.len());
-        self.handle
+        self.pool
+            .handle
             .mutate_batch(len, || self.index.update_many(&pairs[..len], &mut replaced[..len]))
     }
 
@@ -129,6 +133,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         removed: &mut [Option<V>],
     ) -> std::result::Result<(), BatchError> {
         let len = keys.len().min(removed.len());
-        self.handle.mutate_batch(len, || self.index.remove_many(&keys[..len], &mut removed[..len]))
+        self.pool
+            .handle
+            .mutate_batch(len, || self.index.remove_many(&keys[..len], &mut removed[..len]))
     }
 }

@@ -21,7 +21,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     pub(super) fn here(&self) -> Option<Here<'_>> {
         let hot = self.index.changes()?;
         let thread = Numbered::this_thread()?;
-        let write = self.handle.enter_here(thread, hot.asymmetric)?;
+        let write = self.pool.handle.enter_here(thread, hot.asymmetric)?;
         Some(Here { hot, thread, write })
     }
 
@@ -31,13 +31,13 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
         &self,
         change: impl FnOnce(&dyn Index<K, V>) -> std::result::Result<Option<V>, index::Error>,
     ) -> Result<Option<V>> {
-        self.handle.mutate(|| Ok(change(&*self.index)?))
+        self.pool.handle.mutate(|| Ok(change(&*self.index)?))
     }
 
     /// A look-up of a handle that is watched, or after a fork or a bus error that may concern another one.
     #[cold]
     #[inline(never)]
     pub(super) fn get_disturbed(&self, key: K) -> Result<Option<V>> {
-        self.handle.look(|| Ok(self.index.get(key)))
+        self.pool.handle.look(|| Ok(self.index.get(key)))
     }
 }

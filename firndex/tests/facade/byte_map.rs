@@ -1,6 +1,6 @@
 //! One face for `Store` and for `Items` on a cut hash, so that both pass the same tests.
 
-use firndex::{CheckReport, Store};
+use firndex::{CheckReport, Pool, Store};
 use std::collections::HashMap;
 
 /// A map of bytes to bytes whose answers are owned.
@@ -104,10 +104,10 @@ impl ByteMap for Store {
     }
 
     fn len(&self) -> u64 {
-        Store::len(self)
+        Pool::len(self)
     }
 
     fn check(&self) -> CheckReport {
-        Store::check(self).unwrap()
+        Pool::check(self).unwrap()
     }
 }

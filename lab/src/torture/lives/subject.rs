@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use cli::sizes::{self, AnyKey, AnyValue};
-use firndex::{BatchError, CheckReport, Existing, Fixed, Options, Result, Stats, Store, Table};
+use firndex::{
+    BatchError, CheckReport, Existing, Fixed, Options, Pool, Result, Stats, Store, Table,
+};
 
 use super::plan::Shape;
 
@@ -136,19 +138,19 @@ impl Subject for Store {
     }
 
     fn len(&self) -> u64 {
-        Store::len(self)
+        Pool::len(self)
     }
 
     fn stats(&self) -> Result<Stats> {
-        Store::stats(self)
+        Pool::stats(self)
     }
 
     fn check(&self) -> Result<CheckReport> {
-        Store::check(self)
+        Pool::check(self)
     }
 
     fn shrink(&self) -> Result<()> {
-        Store::shrink(self).map(drop)
+        Pool::shrink(self).map(drop)
     }
 
     fn compact(&self) -> Result<()> {
@@ -156,7 +158,7 @@ impl Subject for Store {
     }
 
     fn sync(&self) -> Result<()> {
-        Store::sync(self)
+        Pool::sync(self)
     }
 
     fn backup(&self, out: &Path) -> Result<()> {
@@ -237,19 +239,19 @@ impl<K: Fixed, V: Fixed> Subject for Table<K, V> {
     }
 
     fn len(&self) -> u64 {
-        Table::len(self)
+        Pool::len(self)
     }
 
     fn stats(&self) -> Result<Stats> {
-        Table::stats(self)
+        Pool::stats(self)
     }
 
     fn check(&self) -> Result<CheckReport> {
-        Table::check(self)
+        Pool::check(self)
     }
 
     fn shrink(&self) -> Result<()> {
-        Table::shrink(self).map(drop)
+        Pool::shrink(self).map(drop)
     }
 
     fn compact(&self) -> Result<()> {
@@ -257,7 +259,7 @@ impl<K: Fixed, V: Fixed> Subject for Table<K, V> {
     }
 
     fn sync(&self) -> Result<()> {
-        Table::sync(self)
+        Pool::sync(self)
     }
 
     fn backup(&self, out: &Path) -> Result<()> {

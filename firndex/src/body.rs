@@ -1,0 +1,73 @@
+//! An engine, whatever it holds.
+
+use index::{CheckReport, Error, Fixed, Index, Occupancy, Records, Shrunk};
+use pmem::heap::HeapUse;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What an engine is asked whether it holds a table or a store.
+pub(crate) trait Body: Send + Sync {
+    /// As [`Records::len`].
+    fn pairs(&self) -> u64;
+    /// As [`Records::occupancy`].
+    fn occupancy(&self) -> Occupancy;
+    /// As [`Records::heap_use`].
+    fn heap_use(&self) -> HeapUse;
+    /// As [`Records::compact`]; how many bytes became free.
+    fn compact(&self) -> u64;
+    /// As [`Records::give_back`].
+    fn give_back(&self) -> u64;
+    /// As [`Records::check`].
+    fn check(&self) -> CheckReport;
+    /// As [`Records::settle`].
+    fn settle(&self);
+    /// As [`Records::shrink`].
+    fn shrink(&self) -> Result<Shrunk, Error>;
+    /// As [`Records::scan_time`].
+    fn scan_time(&self) -> Duration;
+}
+
+macro_rules! body {
+    ($engine:ty $(, $key:ident: $key_kind:ident, $value:ident: $value_kind:ident)?) => {
+        impl$(<$key: $key_kind, $value: $value_kind>)? Body for Arc<$engine> {
+            fn pairs(&self) -> u64 {
+                (**self).len()
+            }
+
+            fn occupancy(&self) -> Occupancy {
+                (**self).occupancy()
+            }
+
+            fn heap_use(&self) -> HeapUse {
+                (**self).heap_use()
+            }
+
+            fn compact(&self) -> u64 {
+                (**self).compact().freed_bytes
+            }
+
+            fn give_back(&self) -> u64 {
+                (**self).give_back()
+            }
+
+            fn check(&self) -> CheckReport {
+                (**self).check()
+            }
+
+            fn settle(&self) {
+                (**self).settle();
+            }
+
+            fn shrink(&self) -> Result<Shrunk, Error> {
+                (**self).shrink()
+            }
+
+            fn scan_time(&self) -> Duration {
+                (**self).scan_time()
+            }
+        }
+    };
+}
+
+body!(dyn Records);
+body!(dyn Index<K, V>, K: Fixed, V: Fixed);

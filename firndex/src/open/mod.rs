@@ -1,0 +1,224 @@
+//! From a path to an engine on a medium, in one walk: [find](find) what is there, [restore](restore) it if it does not
+//! count or [create](create) it if there is nothing, open the engine, and [start](start).
+
+pub(crate) mod create;
+mod find;
+mod memory;
+mod restore;
+mod start;
+
+use crate::companions::Companions;
+use crate::contents::{Contents, check_superblock};
+use crate::held::Held;
+use crate::shapes::Shapes;
+use crate::{Engine, Error, Options, Result};
+use find::{Found, Locked};
+pub(crate) use memory::medium_for;
+use memory::{Beginning, medium, watched};
+use pmem::file::{Located, PoolFile};
+use pmem::medium::Memory;
+use pmem::{OpenError, Pool};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What may be at the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Create,
+    Open,
+    OpenOrCreate,
+}
+
+/// A pool that was found or made, before its engine is opened.
+pub(crate) struct Ready {
+    pool: Arc<Pool<Memory>>,
+    engine: Engine,
+    in_file: Option<InFile>,
+    began: Instant,
+}
+
+struct InFile {
+    file: PoolFile,
+    companions: Companions,
+    beginning: Option<Beginning>,
+}
+
+impl Ready {
+    fn in_file(
+        pool: Pool<Memory>,
+        engine: Engine,
+        file: PoolFile,
+        companions: Companions,
+        beginning: Option<Beginning>,
+    ) -> Ready {
+        let in_file = Some(InFile { file, companions, beginning });
+        Ready { in_file, ..Ready::without_a_file(pool, engine) }
+    }
+
+    /// One in memory, or one whose file somebody else looks after.
+    pub(crate) fn without_a_file(pool: Pool<Memory>, engine: Engine) -> Ready {
+        Ready { pool: Arc::new(pool), engine, in_file: None, began: Instant::now() }
+    }
+
+    /// Whether its making may have found no room. A full disk then leaves nothing to remove.
+    fn is_new(&self) -> bool {
+        self.in_file.as_ref().is_none_or(|found| found.file.is_unnamed())
+    }
+
+    /// The engine of the pool, and what its calls go through.
+    pub(crate) fn start<T: Held>(mut self, options: &Options) -> Result<T> {
+        let is_new = self.is_new();
+        let opened = T::engine(Arc::clone(&self.pool), self.engine, options);
+        let mut engine = if is_new { opened.map_err(Error::of_a_new_pool)? } else { opened? };
+        let renewals = engine.take_renewals();
+        let pool = start::start(options, &mut self, T::body(&engine), renewals)?;
+        Ok(T::new(engine, pool))
+    }
+}
+
+pub(crate) fn open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
+    match try_open(options, path, mode) {
+        // Where either would do and another one creates the pool meanwhile, what that one has made is as good.
+        Err(Error::Open(OpenError::Exists { .. })) if mode == Mode::OpenOrCreate => {
+            try_open(options, path, Mode::Open)
+        }
+        opened => opened,
+    }
+}
+
+fn try_open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
+    let began = Instant::now();
+    let ready = Ready { began, ..ready(options, path, mode, T::contents(), T::shapes())? };
+    let mut opened: T = ready.start(options)?;
+    let pool = opened.pool_mut();
+    if options.survive_bus_errors {
+        pool.handle.watch();
+    }
+    pool.handle.read()?;
+    pool.handle.keep_sums(options.keep_sums)?;
+    pool.compact_as_asked(options)?;
+    Ok(opened)
+}
+
+pub(crate) fn in_memory<T: Held>(options: &Options) -> Result<T> {
+    let mut opened: T = create::in_memory(options, T::contents())?.start(options)?;
+    opened.pool_mut().compact_as_asked(options)?;
+    Ok(opened)
+}
+
+/// Not generic, so it is compiled once, and not by every user.
+fn ready(
+    options: &Options,
+    path: &Path,
+    mode: Mode,
+    contents: Contents,
+    shapes: Shapes,
+) -> Result<Ready> {
+    options.check()?;
+    if mode == Mode::Create {
+        let pool = Located::new(path)?;
+        return create::in_file(options, Companions::of(options, &pool)?, contents);
+    }
+    let companions = Companions::of(options, &find::followed(path, mode)?)?;
+    let locked = match find::find(options, mode, &companions)? {
+        Found::Pool(locked) => locked,
+        Found::Lost(lost) => restore::restore(options, &companions, lost)?,
+        Found::Nothing => return create::in_file(options, companions, contents),
+    };
+    existing(options, companions, locked, contents, shapes)
+}
+
+/// The pool in a file that counts. It is refused before anything is changed in it.
+fn existing(
+    options: &Options,
+    companions: Companions,
+    Locked { file, superblock }: Locked,
+    contents: Contents,
+    shapes: Shapes,
+) -> Result<Ready> {
+    let engine = check_superblock(&superblock, options.engine, contents)?;
+    if shapes != Shapes::default() {
+        let read = |bytes: &mut [u8], at| file.read_exact_at(bytes, at).is_ok();
+        Shapes::read(&superblock, read).allow(shapes)?;
+    }
+    superblock.check_state(&file.place())?;
+    let (end, place) = (superblock.end, file.place());
+    if options.read_only {
+        // What could not be opened for writing is refused all the same.
+        medium_for(options.medium, &file)?;
+        let memory = watched(options, file.mapped(end, options.size_max(end))?)?;
+        let pool = Pool::open_read_only(memory, place)?;
+        return Ok(Ready::in_file(pool, engine, file, companions, None));
+    }
+    let logged = superblock.logged();
+    if options.log_directory.is_none() && logged.is_some_and(|logged| logged.is_elsewhere) {
+        // Without a log it goes on only if that one is removed: it would bring back what the pool was.
+        return Err(OpenError::LogElsewhere { path: file.path().into() }.into());
+    }
+    let (medium, beginning) = medium(options, &file, end, &companions, superblock.durability())?;
+    Ok(Ready::in_file(Pool::open(medium, place)?, engine, file, companions, beginning))
+}
+
+/// Makes the pool at `path` anew from its checkpoint and log, if its file does not count after power loss. Whether it
+/// did so.
+pub(crate) fn restore(options: &Options, path: &Path) -> Result<bool> {
+    options.check()?;
+    let companions = Companions::of(options, &find::followed(path, Mode::Open)?)?;
+    if find::counts(&companions, path) {
+        return Ok(false);
+    }
+    match find::find(options, Mode::Open, &companions)? {
+        Found::Lost(lost) => {
+            restore::restore(options, &companions, lost).map(|_| true).map_err(Into::into)
+        }
+        Found::Pool(_) | Found::Nothing => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Durability, Medium};
+    use pmem::Medium as _;
+    use pmem::medium::{CacheFlush, MediumKind};
+
+    /// Whether flushes cost anything, and the medium that the pool takes itself for.
+    fn flushes(pool: &Pool<Memory>) -> (bool, MediumKind) {
+        let medium = pool.medium();
+        (medium.cache_flush() != CacheFlush::Nothing, medium.kind())
+    }
+
+    #[test]
+    fn flushes_are_forced_where_asked_and_change_no_medium() {
+        let directory = tempfile::tempdir().unwrap();
+        let can_flush = CacheFlush::detect().is_some();
+        for force in [false, true].into_iter().filter(|force| can_flush || !force) {
+            let options = Options::new()
+                .medium(Medium::Mapped)
+                .durability(Durability::Process)
+                .force_flushes(force);
+            let words = Contents::table::<u64, u64>();
+            for contents in [words, Contents::STORE, Contents::table::<u16, u64>()] {
+                let made = create::in_memory(&options, contents).unwrap();
+                assert_eq!(flushes(&made.pool), (force, MediumKind::Dram));
+            }
+            let path = directory.path().join(force.to_string());
+            let open = |options: &Options, mode| {
+                let ready = ready(options, &path, mode, words, Shapes::default()).unwrap();
+                let (pool, mut in_file) = (ready.pool, ready.in_file.unwrap());
+                in_file.file.publish().unwrap();
+                let found = flushes(&pool);
+                if !options.read_only {
+                    pool.close().unwrap();
+                }
+                found
+            };
+            for mode in [Mode::Create, Mode::Open] {
+                assert_eq!(open(&options, mode), (force, MediumKind::Mapped), "{mode:?}");
+            }
+            let read_only = options.clone().read_only(true);
+            assert_eq!(open(&read_only, Mode::Open), (false, MediumKind::Mapped));
+        }
+    }
+}
