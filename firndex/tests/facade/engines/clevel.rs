@@ -1,9 +1,10 @@
 //! Clevel hashing: pairs of any size, each an item.
 
 use super::{Anatomy, load, range};
-use crate::equality::{Alike, Never, Single, keeps_floats};
-use crate::pair_sizes::{Late, is_a_map};
-use crate::{given_back, places};
+use crate::api::equality::{Alike, Never, Single, keeps_floats};
+use crate::api::pair_sizes::{Late, is_a_map};
+use crate::places;
+use crate::space::given_back;
 use firndex::{Durability, Engine, Options, Table};
 use pmem::superblock::Extent;
 

@@ -1,8 +1,8 @@
 //! Level hashing: sizes of pairs, slots of buckets, and shrinking in place.
 
 use super::{Anatomy, load, range};
-use crate::equality::{Alike, Never, Single, keeps_floats};
-use crate::pair_sizes::{Late, assert_says, is_a_map, make_with_sizes, open_of};
+use crate::api::equality::{Alike, Never, Single, keeps_floats};
+use crate::api::pair_sizes::{Late, assert_says, is_a_map, make_with_sizes, open_of};
 use crate::places;
 use crate::superblocks::assert_refused;
 use firndex::{Engine, Error, OpenError, Options};

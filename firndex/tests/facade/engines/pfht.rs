@@ -1,8 +1,8 @@
 //! PFHT: pairs that fit a bucket of two lines, and the stash's nodes.
 
 use super::{Anatomy, range};
-use crate::equality::{Alike, Never};
-use crate::pair_sizes::{Late, is_a_map};
+use crate::api::equality::{Alike, Never};
+use crate::api::pair_sizes::{Late, is_a_map};
 use firndex::Engine;
 use pmem::superblock::Extent;
 

@@ -1,8 +1,8 @@
 //! Rewo-Hash: pairs that fit a bucket of 256 bytes.
 
 use super::{Anatomy, range};
-use crate::equality::{Alike, Never};
-use crate::pair_sizes::{Late, is_a_map};
+use crate::api::equality::{Alike, Never};
+use crate::api::pair_sizes::{Late, is_a_map};
 use firndex::Engine;
 use pmem::superblock::Extent;
 

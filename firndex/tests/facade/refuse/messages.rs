@@ -400,14 +400,14 @@ fn no_error_is_forgotten() {
     fn names<T>(tried: Vec<(&str, T, Vec<&str>)>) -> BTreeSet<String> {
         tried.into_iter().map(|(name, ..)| name.to_owned()).collect()
     }
-    let facade = variants(include_str!("../../src/error.rs"), "Error");
+    let facade = variants(include_str!("../../../src/error.rs"), "Error");
     assert_eq!(facade, names(errors()));
-    let opening = variants(include_str!("../../../pmem/src/error.rs"), "OpenError");
+    let opening = variants(include_str!("../../../../pmem/src/error.rs"), "OpenError");
     assert_eq!(opening, names(open_errors()));
     let (space, log, item) = (
-        variants(include_str!("../../../pmem/src/error.rs"), "SpaceError"),
-        variants(include_str!("../../../pmem/src/durability/error.rs"), "LogError"),
-        variants(include_str!("../../../index/src/error.rs"), "ItemError"),
+        variants(include_str!("../../../../pmem/src/error.rs"), "SpaceError"),
+        variants(include_str!("../../../../pmem/src/durability/error.rs"), "LogError"),
+        variants(include_str!("../../../../index/src/error.rs"), "ItemError"),
     );
     // Those of an item that are others' are tried as such.
     let others = BTreeSet::from(["Space".to_owned(), "Corrupt".to_owned()]);

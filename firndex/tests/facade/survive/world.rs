@@ -1,8 +1,8 @@
 //! The world around a pool: directories that move, names that others use, owners, small disks.
 
-use crate::full::{self, assert_well};
 use crate::places::{checkpoint, companions, contents, copy_companions, names, on_disk, segments};
 use crate::processes;
+use crate::space::full::{self, assert_well};
 use crate::superblocks::PREFERRED;
 use firndex::{Durability, Error, Existing, LogError, OpenError, Options, Store, Table, Verified};
 use std::ffi::OsStr;

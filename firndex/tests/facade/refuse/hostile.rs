@@ -2,8 +2,8 @@
 //! or reads outside of the pool.
 
 use crate::engines::{Anatomy, load};
-use crate::items::CutItems;
 use crate::places;
+use crate::read::items::CutItems;
 use crate::superblocks::{PAIRS, PREFERRED, change, decode, make_store_on, make_table_on};
 use firndex::{Engine, Error, Options, Store, Table};
 use proptest::prelude::*;

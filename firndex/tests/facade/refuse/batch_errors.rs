@@ -2,8 +2,8 @@
 
 use crate::byte_map::ByteMap;
 use crate::engines::goes_on_behind;
-use crate::full::on_every_engine;
 use crate::places;
+use crate::space::full::on_every_engine;
 use firndex::{BatchError, Durability, Engine, Error, Fixed, ItemError, KEY_BYTES_MAX};
 use firndex::{Options, Store, Table};
 use std::collections::HashSet;

@@ -2,7 +2,7 @@
 //! at the end or was handed out, exactly once, as the one that something replaced.
 
 use crate::byte_map::ByteMap;
-use crate::items::CutItems;
+use crate::read::items::CutItems;
 use crate::places;
 use firndex::{Engine, Options};
 use std::collections::{HashMap, HashSet};

@@ -2,8 +2,8 @@
 //! bits.
 
 use crate::byte_map::ByteMap;
-use crate::items::CutItems;
 use crate::places;
+use crate::read::items::CutItems;
 use firndex::{Engine, Options, Store};
 use proptest::prelude::*;
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! Tables of other keys and values than words: what is stored is found, by every operation; sizes
 //! are remembered and compared; what no engine takes is refused.
 
-use crate::equality::{Alike, Never};
+use crate::api::equality::{Alike, Never};
 use crate::places;
 use crate::superblocks::{assert_refused, change};
 use engines::engine::Parameters;

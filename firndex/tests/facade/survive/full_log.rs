@@ -3,9 +3,9 @@
 //!
 //! The limit is the process's on the size of files. It needs no rights, so it is tried everywhere.
 
-use crate::full::{assert_ended_well, assert_well};
 use crate::places::{companions, contents, copy_companions, on_disk, segments};
 use crate::processes;
+use crate::space::full::{assert_ended_well, assert_well};
 use crate::superblocks::PREFERRED;
 use firndex::{Durability, Engine, Error, LogError, Options, Table};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
