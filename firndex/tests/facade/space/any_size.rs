@@ -9,14 +9,19 @@ fn value_of(key: u32, bytes: usize) -> Vec<u8> {
     key.to_le_bytes().into_iter().cycle().take(bytes).collect()
 }
 
-/// Puts keys from `from` on until the store is full; returns the first that was refused.
+/// Puts keys from `from` on until the store is full; returns the first that was refused, and what the error said.
+fn fill_until_refused(store: &Store, from: u32, bytes: usize) -> (u32, String) {
+    let refused =
+        (from..).find_map(|key| match store.put(key.to_le_bytes(), value_of(key, bytes)) {
+            Ok(_) => None,
+            Err(error @ Error::PoolFull(_)) => Some((key, error.to_string())),
+            Err(error) => panic!("{error}"),
+        });
+    refused.unwrap()
+}
+
 fn fill(store: &Store, from: u32, bytes: usize) -> u32 {
-    let key = (from..).find(|&key| match store.put(key.to_le_bytes(), value_of(key, bytes)) {
-        Ok(_) => false,
-        Err(Error::PoolFull(_)) => true,
-        Err(error) => panic!("{error}"),
-    });
-    key.unwrap()
+    fill_until_refused(store, from, bytes).0
 }
 
 fn assert_has(store: &Store, keys: impl Iterator<Item = u32>, bytes: usize) {
@@ -162,9 +167,9 @@ fn a_refusal_says_what_stands_against_it() {
     for &engine in Engine::ALL {
         let options = Options::new().engine(engine).max_bytes(8 << 20).helpers(0);
         let store = options.in_memory_store().unwrap();
-        let end = fill(&store, 0, 3000);
         let held = "holds `Record`s or scans";
-        assert!(!refusal(&store, end, 3000).contains(held), "{engine}: nothing is held");
+        let (end, refused) = fill_until_refused(&store, 0, 3000);
+        assert!(!refused.contains(held), "{engine}: nothing is held, {refused}");
         let record = store.get(0u32.to_le_bytes()).unwrap().unwrap();
         for key in 1..800u32 {
             store.remove(key.to_le_bytes()).unwrap();
