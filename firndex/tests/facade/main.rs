@@ -8,7 +8,7 @@ mod refuse;
 mod space;
 mod survive;
 
-use fixtures::{byte_map, places, posix, processes, superblocks};
+use fixtures::{byte_map, effort, places, posix, processes, superblocks};
 
 /// Entered by the processes that tests start from their own executable; see [`processes`].
 #[test]

@@ -1,8 +1,8 @@
 //! Single bits that flip anywhere in a closed pool: what then answers otherwise is found by `check`, as far as there
 //! are checksums.
 
-use crate::places;
 use crate::superblocks::{PAIRS, decode, make_table_on};
+use crate::{effort, places};
 use firndex::{Engine, Options, Store, Table};
 use std::path::Path;
 use workload::Random;
@@ -11,7 +11,8 @@ use workload::Random;
 const TRIES: u64 = 150;
 
 fn tries() -> u64 {
-    std::env::var("FIRNDEX_FLIPS").map_or(TRIES, |number| number.parse().expect("a number"))
+    std::env::var("FIRNDEX_FLIPS")
+        .map_or_else(|_| effort::of(TRIES, TRIES / 4), |number| number.parse().expect("a number"))
 }
 
 /// What became of the tries.

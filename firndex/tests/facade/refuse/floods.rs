@@ -1,7 +1,7 @@
 //! Keys that somebody has chosen who knows the pool's seed, all with one hash; and what they do where nobody knows it.
 
-use crate::places;
 use crate::superblocks::decode;
+use crate::{effort, places};
 use firndex::{Engine, Error, Existing, ItemError, Options, SpaceError, Store, Table};
 use rapidhash::v3::RapidSecrets;
 use std::collections::HashSet;
@@ -86,7 +86,7 @@ fn assert_holds(table: &Table<Key, u64>, taken: &[u64], others: u64) {
 #[test]
 fn keys_of_one_hash_do_not_make_a_table_grow_without_end() {
     let directory = places::in_ram();
-    for engine in engines() {
+    for engine in engines().step_by(effort::of(1, 2) as usize) {
         let path = directory.path().join(engine.name());
         let options = Options::new().engine(engine).hash_seed(KNOWN);
         let table = options.create_table_of::<Key, u64>(&path).unwrap();

@@ -1,10 +1,10 @@
 //! Pages of a closed pool that have become zeros, as a disk that forgets them or a hole in a copy
 //! leaves them: no pair is lost unnoticed. Opening or `check` says so, and what is left can be read.
 
-use crate::places;
 use crate::superblocks::{
     PAIRS, PREFERRED, change, decode, make_store_on, make_table_on, store_pairs, value_of,
 };
+use crate::{effort, places};
 use firndex::{Engine, Error, OpenError, Options, Store, Table};
 use pmem::superblock::SUPERBLOCK_BYTES;
 use std::path::Path;
@@ -113,14 +113,14 @@ fn look<T: Filled>(path: &Path, what: &str, noticed: &mut Noticed) {
     }
 }
 
-fn lose_each<T: Filled>(engine: Engine, make: fn(Engine, &Path), unit: usize, step: usize) {
+fn lose_each<T: Filled>(engine: Engine, make: fn(Engine, &Path), unit: usize, step: u64) {
     let directory = places::in_ram();
     let path = directory.path().join("pool");
     make(engine, &path);
     let bytes = std::fs::read(&path).unwrap();
     let end = decode(&bytes).end as usize;
     let mut noticed = Noticed::default();
-    let starts = (SUPERBLOCK_BYTES as usize..end).step_by(unit * step);
+    let starts = (SUPERBLOCK_BYTES as usize..end).step_by(unit * step as usize);
     for range in starts.map(|start| start..(start + unit).min(end)) {
         if bytes[range.clone()].iter().all(|&byte| byte == 0) {
             continue;
@@ -140,12 +140,16 @@ fn a_lost_page_of_a_table_is_noticed() {
 
 #[test]
 fn a_lost_line_of_a_table_is_noticed() {
-    Engine::ALL.iter().for_each(|&engine| lose_each::<Table>(engine, make_table_on, LINE, 5));
+    Engine::ALL
+        .iter()
+        .for_each(|&engine| lose_each::<Table>(engine, make_table_on, LINE, effort::of(5, 40)));
 }
 
 #[test]
 fn a_lost_page_of_a_store_is_noticed() {
-    Engine::ALL.iter().for_each(|&engine| lose_each::<Store>(engine, make_store_on, PAGE, 1));
+    Engine::ALL
+        .iter()
+        .for_each(|&engine| lose_each::<Store>(engine, make_store_on, PAGE, effort::of(1, 5)));
 }
 
 /// The number of pairs that the superblock says.

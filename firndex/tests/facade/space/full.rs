@@ -1,7 +1,7 @@
 //! A full pool keeps what it has, serves on, takes more once there is room, and kills nobody.
 
 use crate::byte_map::ByteMap;
-use crate::{places, processes};
+use crate::{effort, places, processes};
 use firndex::{Engine, Error, Options, Store, Table};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -80,8 +80,12 @@ fn exercise_full_table(table: &Table) -> u64 {
 
 /// On all engines at once: whoever finds no room waits a while for others to let some go.
 pub(crate) fn on_every_engine(test: impl Fn(Engine) + Sync) {
+    on_engines(Engine::ALL.iter().copied(), test);
+}
+
+fn on_engines(engines: impl Iterator<Item = Engine>, test: impl Fn(Engine) + Sync) {
     std::thread::scope(|scope| {
-        for &engine in Engine::ALL {
+        for engine in engines {
             let test = &test;
             scope.spawn(move || test(engine));
         }
@@ -184,7 +188,7 @@ fn exercise_full_store(store: &Store, len: usize) -> std::ops::Range<u64> {
 }
 
 fn exercise_store_at_its_limit(len: usize, max_bytes: u64) {
-    on_every_engine(|engine| exercise_engine_at_its_limit(engine, len, max_bytes));
+    on_engines(effort::engines(), |engine| exercise_engine_at_its_limit(engine, len, max_bytes));
 }
 
 fn exercise_engine_at_its_limit(engine: Engine, len: usize, max_bytes: u64) {
@@ -407,7 +411,7 @@ pub(crate) fn run_mounted(mount: &str, before: &str, role: &str, file: &str) {
         eprintln!("skipped, since this cannot be done here: {mount}");
         return;
     };
-    on_every_engine(|engine| {
+    on_engines(effort::engines(), |engine| {
         let mut command = unshared(unshare);
         command.arg(format!("{mount} && {before} exec \"$@\"")).arg(directory.path());
         command.arg(std::env::current_exe().unwrap()).args(processes::ARGUMENTS);

@@ -1,7 +1,7 @@
 //! Backups and conversions: what is in them, beside writers too, and what is left where they fail.
 
-use crate::places;
 use crate::superblocks::decode;
+use crate::{effort, places};
 use firndex::{Durability, Engine, Error, Existing, OpenError, Options, Store, Table, inspect};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -52,7 +52,7 @@ fn names_in(directory: &Path) -> Vec<String> {
 #[test]
 fn a_backup_is_what_the_pool_was_on_every_engine() {
     let directory = places::on_disk();
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         for durability in Durability::ALL {
             let [pool, out] = ["pool", "out"].map(|name| directory.path().join(name));
             let options = Options::new().engine(engine).durability(*durability);

@@ -1,7 +1,7 @@
 //! Processes that write and are killed at any moment, creation, growth and recovery included.
 //! Whatever had returned is there afterwards, and nothing else but what was under way.
 
-use crate::{places, processes};
+use crate::{effort, places, processes};
 use firndex::{Engine, Options};
 use std::collections::HashMap;
 use std::io::{Read, Write};
@@ -17,8 +17,9 @@ const KEYS: u64 = 12_000;
 const BEGUN: u8 = 0xef;
 /// Written by thread *n* as `ACKNOWLEDGED + n` after each operation.
 const ACKNOWLEDGED: u8 = 0xf0;
-/// Kills on each engine.
+/// Kills on each engine, and those of a usual run.
 const KILLS: u64 = 9;
+const KILLS_USUAL: u64 = 4;
 
 #[derive(Debug, Clone, Copy)]
 enum Act {
@@ -242,7 +243,7 @@ fn kill_on(engine: Engine, torture: Torture) {
     let mut model = Model::default();
     let mut random = Random::new(role.len() as u64);
     let (mut operations, mut expected) = (0u64, 0u64);
-    for seed in 1..=KILLS {
+    for seed in 1..=effort::of(KILLS, KILLS_USUAL) {
         let mut command = processes::process(role, engine, &path, seed);
         let mut writer = command.stdout(Stdio::piped()).spawn().unwrap();
         let mut output = writer.stdout.take().unwrap();

@@ -3,7 +3,7 @@
 
 use crate::byte_map::ByteMap;
 use crate::read::items::CutItems;
-use crate::places;
+use crate::{effort, places};
 use firndex::{Engine, Options};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -187,7 +187,7 @@ fn in_a_store_that_grows() {
         let path = directory.path().join("pool");
         let options = Options::new().engine(engine);
         let store = options.create_store(&path).unwrap();
-        let contents = history(&store, 20_000, 40_000);
+        let contents = history(&store, 20_000, effort::of(40_000, 15_000));
         assert!(
             store.stats().unwrap().resizes > 3,
             "it did not grow: {:?}",
@@ -202,6 +202,6 @@ fn in_a_store_that_grows() {
 fn in_a_store_of_few_keys() {
     for &engine in Engine::ALL {
         let store = Options::new().engine(engine).in_memory_store().unwrap();
-        history(&store, 4, 40_000);
+        history(&store, 4, effort::of(40_000, 15_000));
     }
 }

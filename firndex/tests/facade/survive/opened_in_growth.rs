@@ -1,6 +1,6 @@
 //! A store that was killed while it grew: helpers move its slots while opening looks for what the heap still holds.
 
-use crate::places;
+use crate::{effort, places};
 use firndex::{Engine, Options, Store};
 
 fn value_of(key: u64) -> [u8; 20] {
@@ -35,7 +35,7 @@ fn what_a_helper_moves_while_a_store_is_opened_stays() {
         // As a kill leaves the pool: nobody writes while it is read.
         let killed = std::fs::read(&path).unwrap();
         drop(store);
-        for _ in 0..3 {
+        for _ in 0..effort::of(3, 1) {
             std::fs::write(&path, &killed).unwrap();
             let opened = Options::new().helpers(2).open_store(&path).unwrap();
             for key in keys..keys + 2_000 {
