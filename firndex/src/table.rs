@@ -20,9 +20,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 mod batches;
+mod here;
 mod singles;
 
-use singles::Here;
+use here::Here;
 
 /// Pairs that are put into a copy in one call: enough for the new pool to overlap its cache misses.
 const BATCH_PAIRS: usize = 1024;

@@ -1,7 +1,7 @@
 //! Making a pool, in a file that has no name yet or in anonymous memory.
 
-use super::Ready;
 use super::memory::{flush, medium};
+use super::ready::Ready;
 use crate::companions::Companions;
 use crate::contents::Contents;
 use crate::{Engine, Error, Options, Result};

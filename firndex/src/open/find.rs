@@ -1,6 +1,6 @@
 //! What is where a pool should be: one that counts, one that must be restored, or none.
 
-use super::Mode;
+use super::ready::Mode;
 use crate::companions::Companions;
 use crate::{Options, Result};
 use pmem::OpenError;

@@ -4,6 +4,7 @@
 pub(crate) mod create;
 mod find;
 mod memory;
+mod ready;
 mod restore;
 mod start;
 
@@ -11,61 +12,18 @@ use crate::companions::Companions;
 use crate::contents::{Contents, check_superblock};
 use crate::held::Held;
 use crate::shapes::Shapes;
-use crate::{Engine, Error, Options, Result};
+use crate::{Error, Options, Result};
 use find::{Found, Locked};
 pub(crate) use memory::medium_for;
-use memory::{Beginning, medium, watched};
-use pmem::file::{Located, PoolFile};
-use pmem::medium::Memory;
+use memory::{medium, watched};
+use pmem::file::Located;
 use pmem::{OpenError, Pool};
+pub(crate) use ready::{Mode, Ready};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What may be at the path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    Create,
-    Open,
-    OpenOrCreate,
-}
-
-/// A pool that was found or made, before its engine is opened.
-pub(crate) struct Ready {
-    pool: Arc<Pool<Memory>>,
-    engine: Engine,
-    in_file: Option<InFile>,
-    began: Instant,
-}
-
-struct InFile {
-    file: PoolFile,
-    companions: Companions,
-    beginning: Option<Beginning>,
-}
-
 impl Ready {
-    fn in_file(
-        pool: Pool<Memory>,
-        engine: Engine,
-        file: PoolFile,
-        companions: Companions,
-        beginning: Option<Beginning>,
-    ) -> Ready {
-        let in_file = Some(InFile { file, companions, beginning });
-        Ready { in_file, ..Ready::without_a_file(pool, engine) }
-    }
-
-    /// One in memory, or one whose file somebody else looks after.
-    pub(crate) fn without_a_file(pool: Pool<Memory>, engine: Engine) -> Ready {
-        Ready { pool: Arc::new(pool), engine, in_file: None, began: Instant::now() }
-    }
-
-    /// Whether its making may have found no room. A full disk then leaves nothing to remove.
-    fn is_new(&self) -> bool {
-        self.in_file.as_ref().is_none_or(|found| found.file.is_unnamed())
-    }
-
     /// The engine of the pool, and what its calls go through.
     pub(crate) fn start<T: Held>(mut self, options: &Options) -> Result<T> {
         let is_new = self.is_new();
@@ -181,6 +139,7 @@ mod tests {
     use super::*;
     use crate::{Durability, Medium};
     use pmem::Medium as _;
+    use pmem::medium::Memory;
     use pmem::medium::{CacheFlush, MediumKind};
 
     /// Whether flushes cost anything, and the medium that the pool takes itself for.

@@ -1,7 +1,7 @@
 //! The last step of opening: a new pool gets its name, a log begins.
 
 use super::memory::Beginning;
-use super::{InFile, Ready};
+use super::ready::{InFile, Ready};
 use crate::body::Body;
 use crate::companions::Companions;
 use crate::handle::Handle;

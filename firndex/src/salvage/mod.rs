@@ -16,7 +16,7 @@ use index::Fixed;
 use pmem::file::PoolFile;
 use pmem::heap::salvage::{Remains, for_each_item};
 use pmem::superblock::{COPY_BYTES, COPY_WORDS, Superblock};
-use pmem::{Offset, OpenError};
+use pmem::OpenError;
 use report::Tally;
 use std::path::Path;
 
@@ -309,9 +309,4 @@ fn claim(path: &Path) -> Result<PoolFile> {
         advice: "name the pool's file",
     })?;
     Ok(found.1)
-}
-
-/// Where something was found, for reports.
-pub(crate) fn place(at: Offset) -> String {
-    format!("at {at}")
 }

@@ -1,8 +1,8 @@
 //! The result of a salvage.
 
 use super::found::Led;
-use super::place;
 use crate::Result;
+use pmem::Offset;
 use pmem::superblock::Superblock;
 
 /// Most findings that are listed.
@@ -71,7 +71,7 @@ pub(super) struct Tally {
 
 impl Tally {
     pub(super) fn new(
-        superblock: super::SuperblockState,
+        superblock: SuperblockState,
         says: Option<&Superblock>,
         closed: bool,
     ) -> Tally {
@@ -138,4 +138,9 @@ impl Tally {
     pub(super) fn end(self, pairs: u64, bytes: u64) -> Salvaged {
         Salvaged { pairs, bytes, unread_bytes: self.unread_bytes, ..self.report }
     }
+}
+
+/// Where something was found, for reports.
+fn place(at: Offset) -> String {
+    format!("at {at}")
 }

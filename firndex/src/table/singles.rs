@@ -1,19 +1,10 @@
 //! Changes and look-ups of single keys.
 
 use super::Table;
+use super::here::Here;
 use crate::Result;
-use engines::PreferredChanges;
 use index::{Fixed, Index};
-use pmem::Write;
-use pmem::medium::Memory;
 use pmem::sync::Numbered;
-
-/// What a change is made with that is compiled into its caller, which a closure may not be.
-pub(super) struct Here<'a> {
-    pub(super) hot: PreferredChanges<'a, Memory>,
-    pub(super) thread: Numbered,
-    pub(super) write: Write<'a>,
-}
 
 impl<K: Fixed, V: Fixed> Table<K, V> {
     /// `None`: call [`Table::change`], as if what is here does not suffice.

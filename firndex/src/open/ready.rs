@@ -1,0 +1,55 @@
+//! A pool on its way from its file to its user.
+
+use super::memory::Beginning;
+use crate::Engine;
+use crate::companions::Companions;
+use pmem::Pool;
+use pmem::file::PoolFile;
+use pmem::medium::Memory;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What may be at the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Create,
+    Open,
+    OpenOrCreate,
+}
+
+/// A pool that was found or made, before its engine is opened.
+pub(crate) struct Ready {
+    pub(super) pool: Arc<Pool<Memory>>,
+    pub(super) engine: Engine,
+    pub(super) in_file: Option<InFile>,
+    pub(super) began: Instant,
+}
+
+pub(super) struct InFile {
+    pub(super) file: PoolFile,
+    pub(super) companions: Companions,
+    pub(super) beginning: Option<Beginning>,
+}
+
+impl Ready {
+    pub(super) fn in_file(
+        pool: Pool<Memory>,
+        engine: Engine,
+        file: PoolFile,
+        companions: Companions,
+        beginning: Option<Beginning>,
+    ) -> Ready {
+        let in_file = Some(InFile { file, companions, beginning });
+        Ready { in_file, ..Ready::without_a_file(pool, engine) }
+    }
+
+    /// One in memory, or one whose file somebody else looks after.
+    pub(crate) fn without_a_file(pool: Pool<Memory>, engine: Engine) -> Ready {
+        Ready { pool: Arc::new(pool), engine, in_file: None, began: Instant::now() }
+    }
+
+    /// Whether its making may have found no room. A full disk then leaves nothing to remove.
+    pub(super) fn is_new(&self) -> bool {
+        self.in_file.as_ref().is_none_or(|found| found.file.is_unnamed())
+    }
+}
