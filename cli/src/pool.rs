@@ -1,12 +1,10 @@
 //! Opening a pool of either kind, for reading or for writing.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 use std::path::Path;
 
 use anyhow::Result;
-use firndex::{
-    CheckReport, Copied, Existing, Kind, Options, PoolInfo, Shape, Simple, Stats, Store, Table,
-};
+use firndex::{Copied, Existing, Kind, Options, PoolInfo, Shape, Simple, Store, Table};
 use pmem::file::PoolFile;
 
 use crate::explain::{explain, inspect};
@@ -78,28 +76,34 @@ fn warn_of_copies(path: &Path) {
     }
 }
 
+impl Deref for Pool {
+    type Target = firndex::Pool;
+
+    fn deref(&self) -> &firndex::Pool {
+        match self {
+            Pool::Table(table) => table,
+            Pool::Store(store) => store,
+        }
+    }
+}
+
+impl Deref for AnyPool {
+    type Target = firndex::Pool;
+
+    fn deref(&self) -> &firndex::Pool {
+        match self {
+            AnyPool::Told(pool) => pool,
+            AnyPool::Other(table) => table,
+        }
+    }
+}
+
 impl Pool {
     fn open(path: &Path, info: &PoolInfo, options: &Options, log: &LogPlace) -> Result<Self> {
         when_free(path, log, || match info.kind {
             Kind::Table => options.open_table(path).map(Pool::Table),
             Kind::Store => options.open_store(path).map(Pool::Store),
         })
-    }
-
-    /// Number of pairs.
-    pub fn len(&self) -> u64 {
-        match self {
-            Pool::Table(table) => table.len(),
-            Pool::Store(store) => store.len(),
-        }
-    }
-
-    /// Checks all of the pool.
-    pub fn check(&self) -> Result<CheckReport> {
-        Ok(match self {
-            Pool::Table(table) => table.check(),
-            Pool::Store(store) => store.check(),
-        }?)
     }
 
     /// Shows `visit` every pair until it breaks off.
@@ -114,14 +118,6 @@ impl Pool {
             Pool::Store(store) => {
                 store.try_for_each(|key, value| visit(Field::Bytes(key), Field::Bytes(value)))
             }
-        }?)
-    }
-
-    /// Halves the pool's index; whether that was possible.
-    pub fn shrink(&self) -> Result<bool> {
-        Ok(match self {
-            Pool::Table(table) => table.shrink(),
-            Pool::Store(store) => store.shrink(),
         }?)
     }
 
@@ -180,14 +176,6 @@ impl AnyPool {
         Self::open(path, &info, &options, &safety.log)
     }
 
-    /// Number of pairs.
-    pub(crate) fn len(&self) -> u64 {
-        match self {
-            AnyPool::Told(pool) => pool.len(),
-            AnyPool::Other(table) => table.len(),
-        }
-    }
-
     /// As [`Pool::try_for_each`].
     pub(crate) fn try_for_each<B>(
         &self,
@@ -196,29 +184,6 @@ impl AnyPool {
         match self {
             AnyPool::Told(pool) => pool.try_for_each(visit),
             AnyPool::Other(table) => Ok(table.try_for_each(visit)?),
-        }
-    }
-
-    pub(crate) fn stats(&self) -> Result<Stats> {
-        Ok(match self {
-            AnyPool::Told(Pool::Table(table)) => table.stats(),
-            AnyPool::Told(Pool::Store(store)) => store.stats(),
-            AnyPool::Other(table) => table.stats(),
-        }?)
-    }
-
-    pub(crate) fn check(&self) -> Result<CheckReport> {
-        match self {
-            AnyPool::Told(pool) => pool.check(),
-            AnyPool::Other(table) => Ok(table.check()?),
-        }
-    }
-
-    /// As [`Pool::shrink`].
-    pub(crate) fn shrink(&self) -> Result<bool> {
-        match self {
-            AnyPool::Told(pool) => pool.shrink(),
-            AnyPool::Other(table) => Ok(table.shrink()?),
         }
     }
 

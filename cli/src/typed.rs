@@ -3,13 +3,11 @@
 
 mod text;
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 use std::path::Path;
 
 use anyhow::Result;
-use firndex::{
-    BatchError, CheckReport, Copied, Existing, Fixed, Options, PoolInfo, Shape, Stats, Table,
-};
+use firndex::{BatchError, Copied, Existing, Fixed, Options, PoolInfo, Shape, Table};
 
 use crate::failure::Failure;
 use crate::format::Field;
@@ -90,6 +88,14 @@ macro_rules! with {
     };
 }
 
+impl Deref for Typed {
+    type Target = firndex::Pool;
+
+    fn deref(&self) -> &firndex::Pool {
+        with!(&self.table, table => table)
+    }
+}
+
 impl Typed {
     /// Opens a pool, of which `inspect` has told this. Its keys and values must be short enough to be copied, if any
     /// are.
@@ -168,22 +174,6 @@ impl Typed {
             let text = |(key, value)| (self.key.text(key), self.value.text(value));
             Ok((pairs.into_iter().map(text).collect(), next))
         })
-    }
-
-    pub(crate) fn len(&self) -> u64 {
-        with!(&self.table, table => table.len())
-    }
-
-    pub(crate) fn check(&self) -> firndex::Result<CheckReport> {
-        with!(&self.table, table => table.check())
-    }
-
-    pub(crate) fn stats(&self) -> firndex::Result<Stats> {
-        with!(&self.table, table => table.stats())
-    }
-
-    pub(crate) fn shrink(&self) -> firndex::Result<bool> {
-        with!(&self.table, table => table.shrink())
     }
 
     pub(crate) fn backup(&self, out: &Path, existing: Existing) -> firndex::Result<Copied> {
