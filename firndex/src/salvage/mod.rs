@@ -13,10 +13,10 @@ use crate::{
 };
 use found::Led;
 use index::Fixed;
+use pmem::OpenError;
 use pmem::file::PoolFile;
 use pmem::heap::salvage::{Remains, for_each_item};
 use pmem::superblock::{COPY_BYTES, COPY_WORDS, Superblock};
-use pmem::OpenError;
 use report::Tally;
 use std::path::Path;
 
