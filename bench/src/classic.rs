@@ -1,8 +1,9 @@
 //! The classic tables ([`baselines`]), as contenders of every suite that needs neither several threads nor growth.
 
-use crate::contender::{Contender, Opener};
+use crate::contender::Contender;
 use crate::map::{Facts, Failure, Map};
 use crate::medium::Medium;
+use crate::opener::Opener;
 use crate::pool::{delayed_memory, flushed_memory};
 use crate::setting::Setting;
 use anyhow::{Result, ensure};

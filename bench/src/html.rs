@@ -52,7 +52,7 @@ pub fn write(path: &Path, machine: &Machine, command: &str, rows: &[Row]) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Suite;
+    use crate::choices::Suite;
     use clap::ValueEnum;
     use serde_json::Value;
 

@@ -9,7 +9,9 @@
 #![forbid(unsafe_code)]
 
 pub mod bar;
+mod byte_store;
 pub mod ceilings;
+pub mod choices;
 pub mod classic;
 pub mod contender;
 pub mod crew;
@@ -26,6 +28,7 @@ pub mod latencies;
 pub mod machine;
 pub mod map;
 pub mod medium;
+pub mod opener;
 pub mod options;
 mod pool;
 mod preflight;
@@ -37,10 +40,12 @@ pub mod suite;
 pub mod table;
 mod victim;
 
-pub use contender::{Contender, Opener};
-pub use embedded::{AfterKill, ByteStore, Embedded, Pair, See};
+pub use byte_store::{AfterKill, ByteStore, Pair, See};
+pub use contender::Contender;
+pub use embedded::Embedded;
 pub use map::{Batched, Facts, Failure, Map};
 pub use medium::Medium;
+pub use opener::Opener;
 pub use options::Options;
 pub use row::Row;
 pub use run::run;

@@ -1,50 +1,10 @@
 //! What can be chosen on the command line.
 
+use crate::choices::{Choices, Part};
 use crate::medium::Medium;
-use crate::suite::durable::{Choices, Part};
-use crate::suite::{Paper, values};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
-
-/// What to measure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Suite {
-    /// Insert, get (hits and misses), update, upsert, remove, and batches of each
-    Micro,
-    /// The single operations of `micro` on stores, with keys and values of 8 bytes; then suite values. With --peers,
-    /// only that
-    Store,
-    /// Stores in files by the size of values: operations, opening after a kill, bytes on disk (and with --peers other
-    /// authors' databases)
-    Values,
-    /// YCSB: Load and A to F
-    Ycsb,
-    /// Rates, latencies and pairs per level as a table fills that may not grow, and the load factor at which it is full
-    LoadFactor,
-    /// Insertions during growth: rates, latencies, a timeline
-    Resize,
-    /// Every operation timed: percentiles up to the slowest
-    Latency,
-    /// Opening a pool after a kill, and after it was closed
-    Recovery,
-    /// Bytes per pair
-    Space,
-    /// Lines, media blocks, flushes and fences per operation
-    Writes,
-    /// What surviving power loss on a disk costs, against the disk itself (and with --peers other authors' stores)
-    Durable,
-    /// A paper's own measurements of its table: load factors, searches, expansions, updates
-    Level,
-    /// Another paper's: engines against each other on dram and optane, cached tables, block writes
-    Rewo,
-    /// Another paper's: classic tables against an engine, writes per insertion, load factors 0.90 and 0.95
-    Pfht,
-    /// What the machine's memory allows
-    Ceilings,
-    /// All of them in turn
-    All,
-}
 
 /// Page size to ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -140,8 +100,10 @@ pub struct Options {
     pub again: Option<Vec<OsString>>,
 }
 
+/// Most bytes of a value in suite `values`.
+const VALUE_BYTES_MAX: usize = 1 << 20;
 /// Default number of pairs.
-const PAIRS_DEFAULT: u64 = 14_000_000;
+pub(crate) const PAIRS_DEFAULT: u64 = 14_000_000;
 /// Default number of pairs from which growth is measured.
 const GROW_FROM_DEFAULT: u64 = 1_000_000;
 /// ... and at most this part of all pairs.
@@ -150,13 +112,6 @@ const GROW_FROM_PART: u64 = 16;
 const OPS_DEFAULT: u64 = 16 << 20;
 
 impl Options {
-    /// Pairs to store in a suite.
-    pub fn pairs(&self, suite: Suite) -> u64 {
-        let of_paper = Paper::of(suite).and_then(|paper| paper.pairs);
-        let default = if suite == Suite::Values { values::PAIRS } else { PAIRS_DEFAULT };
-        self.pairs.or(of_paper).unwrap_or(default)
-    }
-
     /// Operations of each kind.
     pub fn ops(&self) -> u64 {
         self.ops.unwrap_or(OPS_DEFAULT)
@@ -164,8 +119,9 @@ impl Options {
 
     /// Pairs from which growth is measured.
     pub fn grow_from(&self) -> u64 {
-        self.grow_from
-            .unwrap_or_else(|| GROW_FROM_DEFAULT.min(self.pairs(Suite::Resize) / GROW_FROM_PART))
+        self.grow_from.unwrap_or_else(|| {
+            GROW_FROM_DEFAULT.min(self.pairs.unwrap_or(PAIRS_DEFAULT) / GROW_FROM_PART)
+        })
     }
 
     /// The choices for suite `durable`.
@@ -199,10 +155,8 @@ fn count(text: &str) -> Result<u64, String> {
 
 fn value_bytes(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(bytes @ 1..=values::VALUE_BYTES_MAX) => Ok(bytes),
-        _ => {
-            Err(format!("{text:?} is no size of values: expected 1 to {}", values::VALUE_BYTES_MAX))
-        }
+        Ok(bytes @ 1..=VALUE_BYTES_MAX) => Ok(bytes),
+        _ => Err(format!("{text:?} is no size of values: expected 1 to {}", VALUE_BYTES_MAX)),
     }
 }
 

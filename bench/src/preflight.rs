@@ -1,10 +1,11 @@
 //! Finds errors that can be known before an hour is spent on measuring.
 
+use crate::choices::Suite;
 use crate::contender::Contender;
 use crate::ground::BYTES_PER_PAIR;
 use crate::medium::Medium;
-use crate::options::{Options, Suite};
-use crate::suite::{PAPERS, Paper};
+use crate::options::Options;
+use crate::suite::{PAPERS, Paper, pairs, paper_of};
 use anyhow::{Context, Result, ensure};
 use firndex::Engine;
 use std::fs;
@@ -17,7 +18,7 @@ pub(crate) fn check(
     contenders: &[Box<dyn Contender>],
 ) -> Result<()> {
     check_names(options, contenders)?;
-    if let Some(engine) = Paper::of(suite).and_then(Paper::engine).map(Engine::name) {
+    if let Some(engine) = paper_of(suite).and_then(Paper::engine).map(Engine::name) {
         ensure!(
             options.engines.is_empty() || options.engines.iter().any(|name| name == engine),
             "suite {engine} is about engine {engine}, and --engines leaves it out"
@@ -26,7 +27,7 @@ pub(crate) fn check(
     for path in [&options.json, &options.html].into_iter().flatten() {
         check_writable(path)?;
     }
-    let (from, pairs) = (options.grow_from(), options.pairs(suite));
+    let (from, pairs) = (options.grow_from(), pairs(suite, options));
     ensure!(
         from < pairs || !matches!(suite, Suite::Resize | Suite::All),
         "no growth is left to measure from --grow-from {from} to --pairs {pairs}"

@@ -1,14 +1,16 @@
 //! Rounds of suites over contenders.
 
 use crate::ceilings::Ceilings;
+use crate::choices::Suite;
 use crate::contender::Contender;
 use crate::ground::{self, Ground};
 use crate::medium::Medium;
-use crate::options::{Flushes, Options, PageSize, Suite};
+use crate::options::{Flushes, Options, PageSize};
 use crate::row::{self, Row};
 use crate::setting::Setting;
-use crate::suite::{Paper, durable, values};
-use crate::{html, machine::Machine, preflight, report, victim};
+use crate::suite::{self, Paper, durable, paper_of, recovery, values};
+use crate::victim::{self, Order};
+use crate::{html, machine::Machine, preflight, report};
 use anyhow::{Context, Result};
 use firndex::Engine;
 use std::io::Write;
@@ -49,7 +51,7 @@ impl Suite {
     /// Whether its rows are compared with the machine's ceilings.
     fn has_ceilings(self) -> bool {
         let is_of_files = matches!(self, Suite::Values | Suite::Durable | Suite::Recovery);
-        !is_of_files && !matches!(self, Suite::Space | Suite::Writes) && Paper::of(self).is_none()
+        !is_of_files && !matches!(self, Suite::Space | Suite::Writes) && paper_of(self).is_none()
     }
 
     /// The media on which it runs.
@@ -59,7 +61,7 @@ impl Suite {
             Suite::Writes => vec![Medium::Count],
             Suite::Durable | Suite::Values => vec![Medium::Disk],
             Suite::Level | Suite::Rewo | Suite::Pfht => {
-                Paper::of(self).map_or(Vec::new(), |paper| paper.media.to_vec())
+                paper_of(self).map_or(Vec::new(), |paper| paper.media.to_vec())
             }
             Suite::Space | Suite::Store => {
                 let is_wanted = |medium: &&Medium| medium.latency().is_none();
@@ -132,7 +134,7 @@ pub fn run(
     out: &mut dyn Write,
     progress: &dyn Fn(&str),
 ) -> Result<Vec<Row>> {
-    if victim::fill_if_ordered(contenders)? {
+    if victim::fill_if_ordered(|order| fill(order, contenders))? {
         return Ok(Vec::new());
     }
     preflight::check(suite, options, contenders)?;
@@ -158,6 +160,14 @@ pub fn run(
         html::write(path, &machine, &command(), &rows)?;
     }
     Ok(rows)
+}
+
+/// Fills what a process that will be killed was ordered to, and returns it open.
+fn fill(order: &Order, contenders: &[Box<dyn Contender>]) -> Result<Box<dyn Send>> {
+    Ok(match order {
+        Order::Table(order) => Box::new(recovery::fill(order)?),
+        Order::Store(order) => Box::new(values::fill(order, contenders)?),
+    })
 }
 
 /// The command that started this program. Of the program's path it has only the name, which is enough elsewhere.
@@ -211,7 +221,7 @@ impl Runner<'_> {
                         };
                         for value_bytes in suite.value_bytes(self.options) {
                             let setting = with_values(&setting, value_bytes);
-                            rows.extend(match Paper::of(suite) {
+                            rows.extend(match paper_of(suite) {
                                 Some(paper) => self.paper(paper, &setting, &said)?,
                                 None => self.contenders(suite, &setting, &said)?,
                             });
@@ -264,8 +274,8 @@ impl Runner<'_> {
             medium,
             directory: options.directory(),
             flushes: false,
-            pairs: options.pairs(suite),
-            capacity: options.pairs(suite),
+            pairs: suite::pairs(suite, options),
+            capacity: suite::pairs(suite, options),
             grows: options.load_factor.is_none(),
             load_factor: options.load_factor,
             ops: options.ops(),
@@ -323,7 +333,7 @@ fn name(suite: Suite) -> &'static str {
         Suite::Space => "space",
         Suite::Writes => "writes",
         Suite::Durable => durable::NAME,
-        Suite::Level | Suite::Rewo | Suite::Pfht => Paper::of(suite).map_or("", |paper| paper.name),
+        Suite::Level | Suite::Rewo | Suite::Pfht => paper_of(suite).map_or("", |paper| paper.name),
         Suite::Ceilings => "ceilings",
         Suite::All => "all",
     }

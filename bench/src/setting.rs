@@ -1,9 +1,9 @@
 //! What one measurement is of.
 
 use crate::ceilings::Ceilings;
+use crate::choices::Choices;
 use crate::medium::Medium;
 use crate::row::Row;
-use crate::suite::durable::Choices;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

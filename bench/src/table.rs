@@ -1,10 +1,11 @@
 //! firndex's own contenders: tables through the facade that users have, and engines on media that only a laboratory
 //! needs.
 
-use crate::contender::{Contender, Opener};
+use crate::contender::Contender;
 use crate::direct::Direct;
 use crate::map::{Batched, Facts, Failure, Map};
 use crate::medium::Medium;
+use crate::opener::Opener;
 use crate::pool::{facts, failure, through_facade};
 use crate::setting::Setting;
 use anyhow::Result;

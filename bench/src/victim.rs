@@ -3,12 +3,11 @@
 //! It is this program started once more: an environment variable holds its order, and [`crate::run`] obeys before it
 //! does anything else.
 
-use crate::contender::Contender;
 use crate::setting::Setting;
-use crate::suite::{recovery, values};
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// Environment variable that tells a process what to fill.
@@ -22,9 +21,29 @@ const FAILED: &str = "firndex-lab bench: failed: ";
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
     /// A table in a pool.
-    Table(recovery::Order),
+    Table(TableOrder),
     /// A contender's store of byte strings.
-    Store(values::Order),
+    Store(StoreOrder),
+}
+
+/// What table to fill.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct TableOrder {
+    pub(crate) path: PathBuf,
+    pub(crate) engine: String,
+    pub(crate) pairs: u64,
+    pub(crate) threads: usize,
+    pub(crate) seed: u64,
+}
+
+/// What store to load, which is a contender's.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct StoreOrder {
+    pub(crate) contender: String,
+    pub(crate) directory: PathBuf,
+    pub(crate) pairs: u64,
+    pub(crate) value_bytes: usize,
+    pub(crate) seed: u64,
 }
 
 /// Makes a process fill something, and kills it when it has reported that.
@@ -77,11 +96,11 @@ impl Drop for Filler {
 
 /// If this process was started to fill something, does so, says so on standard output, and waits to be killed (or for
 /// its parent's end). Returns whether it was started for that.
-pub(crate) fn fill_if_ordered(contenders: &[Box<dyn Contender>]) -> Result<bool> {
+pub(crate) fn fill_if_ordered(fill: impl FnOnce(&Order) -> Result<Box<dyn Send>>) -> Result<bool> {
     let Ok(order) = std::env::var(ORDER) else { return Ok(false) };
     let mut output = io::stdout();
     let order = serde_json::from_str(&order).map_err(anyhow::Error::from);
-    match order.and_then(|order| fill(&order, contenders)) {
+    match order.and_then(|order| fill(&order)) {
         Err(error) => writeln!(output, "\n{FAILED}{error:#}")?,
         Ok(_filled) => {
             writeln!(output, "\n{FILLED}")?;
@@ -90,12 +109,4 @@ pub(crate) fn fill_if_ordered(contenders: &[Box<dyn Contender>]) -> Result<bool>
         }
     }
     Ok(true)
-}
-
-/// Fills what was ordered, and returns it open.
-fn fill(order: &Order, contenders: &[Box<dyn Contender>]) -> Result<Box<dyn Send>> {
-    Ok(match order {
-        Order::Table(order) => Box::new(recovery::fill(order)?),
-        Order::Store(order) => Box::new(values::fill(order, contenders)?),
-    })
 }

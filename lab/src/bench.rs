@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, Result};
-use bench::options::Suite;
+use bench::choices::Suite;
 use clap::Args;
 use cli::failure::{Failure, Status};
 use cli::output::{self, Lenient};

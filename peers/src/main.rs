@@ -1,7 +1,7 @@
 //! firndex's benchmark over its engines and all peers, in one process and run.
 
 use anyhow::Result;
-use bench::options::Suite;
+use bench::choices::Suite;
 use clap::Parser;
 use std::io;
 use std::process::ExitCode;

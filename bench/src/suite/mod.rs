@@ -18,9 +18,20 @@ pub mod ycsb;
 
 pub use paper::{Claim, Paper};
 
+use crate::choices::Suite;
+use crate::options::{Options, PAIRS_DEFAULT};
+
 /// All papers that have a suite.
 pub const PAPERS: [&Paper; 3] = [&level::PAPER, &rewo::PAPER, &pfht::PAPER];
 
-/// The engine whose doublings are measured beside those of another paper's engine.
-pub(crate) use level::ENGINE as DOUBLES_TOO;
-pub(crate) use level::open_to_double;
+/// The paper whose measurements a suite repeats, if it does.
+pub fn paper_of(suite: Suite) -> Option<&'static Paper> {
+    PAPERS.into_iter().find(|paper| paper.suite == suite)
+}
+
+/// Pairs to store in a suite.
+pub(crate) fn pairs(suite: Suite, options: &Options) -> u64 {
+    let of_paper = paper_of(suite).and_then(|paper| paper.pairs);
+    let default = if suite == Suite::Values { values::PAIRS } else { PAIRS_DEFAULT };
+    options.pairs.or(of_paper).unwrap_or(default)
+}

@@ -10,42 +10,30 @@ use crate::keys::{Keys, Writer};
 use crate::pool;
 use crate::row::Row;
 use crate::setting::Setting;
-use crate::victim;
+use crate::victim::{self, Order, TableOrder};
 use anyhow::{Context, Result, ensure};
 use firndex::{Engine, Options, Table};
-use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 use std::time::Instant;
 use workload::Part;
 
 /// At most this many pairs are looked up after opening.
 const CHECKS_MAX: u64 = 1 << 20;
 
-/// The order for the process that will be killed.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
-    path: PathBuf,
-    engine: String,
-    pairs: u64,
-    threads: usize,
-    seed: u64,
-}
-
 /// One round: one pool, opened twice.
 pub fn round(name: &str, engine: Engine, setting: &Setting) -> Result<Vec<Row>> {
     let directory = tempfile::tempdir_in(&setting.directory)
         .with_context(|| format!("a pool in {}", setting.directory.display()))?;
     let path = directory.path().join("bench.firn");
-    let order = Order {
+    let order = TableOrder {
         path: path.clone(),
         engine: engine.name().to_owned(),
         pairs: setting.pairs,
         threads: setting.threads,
         seed: setting.seed,
     };
-    let order = victim::Order::Table(order);
+    let order = Order::Table(order);
     victim::fill_and_kill(&order, setting)?;
-    let victim::Order::Table(order) = order else { return Ok(Vec::new()) };
+    let Order::Table(order) = order else { return Ok(Vec::new()) };
     let options =
         pool::options(engine, setting).medium(firndex::Medium::Mapped).threads(setting.threads);
     let (mut rows, table) = open("open", name, &options, &order, setting)?;
@@ -58,7 +46,7 @@ fn open(
     op: &str,
     name: &str,
     options: &Options,
-    order: &Order,
+    order: &TableOrder,
     setting: &Setting,
 ) -> Result<(Vec<Row>, Table)> {
     let is_clean = firndex::inspect(&order.path)?.clean;
@@ -89,7 +77,7 @@ fn open(
 }
 
 /// Makes the table of an order, and leaves it open.
-pub(crate) fn fill(order: &Order) -> Result<Table> {
+pub(crate) fn fill(order: &TableOrder) -> Result<Table> {
     let engine: Engine = order.engine.parse().map_err(anyhow::Error::msg)?;
     let table = Options::new()
         .engine(engine)

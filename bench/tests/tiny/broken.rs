@@ -1,8 +1,8 @@
 //! Maps of other authors, sound ones and broken ones.
 
 use crate::{options, run_with};
-use bench::contender::Opener;
-use bench::options::Suite;
+use bench::Opener;
+use bench::choices::Suite;
 use bench::suite::PAPERS;
 use bench::{Contender, Map, Medium, Row, Setting};
 use std::collections::HashMap;

@@ -2,8 +2,8 @@
 
 use crate::stores::{Fault, with_other};
 use crate::{by, is_positive, of, options, run, run_with};
-use bench::options::Suite;
-use bench::suite::durable::Part;
+use bench::choices::Part;
+use bench::choices::Suite;
 use bench::suite::durable::claims::bars;
 use clap::ValueEnum;
 use firndex::Engine;

@@ -1,8 +1,8 @@
 //! Tables that may not grow and are asked to take more than they can.
 
 use crate::{by, engines, has_ratio, options, run, run_with};
-use bench::contender::Opener;
-use bench::options::Suite;
+use bench::Opener;
+use bench::choices::Suite;
 use bench::suite::PAPERS;
 use bench::{Contender, Facts, Failure, Map, Medium, Row, Setting};
 use firndex::Engine;

@@ -2,7 +2,7 @@
 
 use crate::{by, of, run};
 use bench::Row;
-use bench::options::Suite;
+use bench::choices::Suite;
 
 const NAME: &str = "iceberg";
 

@@ -2,7 +2,7 @@
 
 use crate::{by, is_positive, of, run};
 use bench::Row;
-use bench::options::Suite;
+use bench::choices::Suite;
 
 fn load_factors(rows: &[&Row]) -> Vec<f64> {
     rows.iter().map(|row| row.load_factor.unwrap()).collect()

@@ -13,7 +13,7 @@ mod stores;
 mod suites;
 mod values;
 
-use bench::options::Suite;
+use bench::choices::Suite;
 use bench::{Contender, Options, Row};
 use clap::Parser;
 use firndex::Engine;

@@ -2,7 +2,7 @@
 
 use crate::{by, has_rate, is_positive, options, run, run_with};
 use baselines::Kind;
-use bench::options::Suite;
+use bench::choices::Suite;
 use bench::{Medium, Row};
 
 const LOADS: [&str; 2] = ["90", "95"];

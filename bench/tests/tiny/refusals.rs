@@ -2,7 +2,7 @@
 
 use crate::options;
 use bench::Options;
-use bench::options::Suite;
+use bench::choices::Suite;
 use bench::suite::PAPERS;
 use firndex::Engine;
 use std::path::Path;

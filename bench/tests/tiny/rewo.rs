@@ -2,7 +2,7 @@
 
 use crate::{by, engines, has_percentiles, has_rate, is_positive, of, run};
 use bench::Row;
-use bench::options::Suite;
+use bench::choices::Suite;
 use std::sync::LazyLock;
 
 /// So many pairs that counts are steady. Measured once: it takes longer than all that is asserted of it.

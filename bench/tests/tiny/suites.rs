@@ -2,7 +2,7 @@
 
 use crate::{by, engines, has_percentiles, has_rate, has_ratio, is_positive, of, options, run};
 use bench::Row;
-use bench::options::Suite;
+use bench::choices::Suite;
 use clap::ValueEnum;
 use std::collections::HashMap;
 

@@ -3,7 +3,7 @@
 use crate::stores::{FAULTS, Fault, with_other};
 use crate::{by, engines, has_rate, is_positive, of, options, run, run_with};
 use bench::Row;
-use bench::options::Suite;
+use bench::choices::Suite;
 use bench::suite::values::claims::{bars, beside};
 use firndex::Engine;
 

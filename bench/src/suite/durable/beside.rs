@@ -6,7 +6,7 @@
 
 use super::disk::write_blocks;
 use super::place::{LOOK_EVERY, Place, verify};
-use super::{cpu_ns, named, row};
+use super::rows::{cpu_ns, named, row};
 use crate::crew::refuse_wrong;
 use crate::keys::{Keys, Writer};
 use crate::latencies::Latencies;

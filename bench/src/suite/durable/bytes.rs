@@ -6,7 +6,7 @@
 
 use super::disk::written_bytes;
 use super::place::{Place, verify};
-use super::{named, row};
+use super::rows::{named, row};
 use crate::keys::{Keys, Writer};
 use crate::row::Row;
 use crate::setting::Setting;

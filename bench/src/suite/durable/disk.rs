@@ -78,7 +78,7 @@ impl Blocks {
     }
 
     pub(super) fn row(&self, setting: &Setting) -> Row {
-        let row = Row { pairs: None, ..super::row(setting, self.op, "machine") };
+        let row = Row { pairs: None, ..super::rows::row(setting, self.op, "machine") };
         self.latencies.on_disk(row.with_rate(self.per_s, None))
     }
 }

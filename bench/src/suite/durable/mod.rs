@@ -21,51 +21,19 @@ mod opening;
 mod periodic;
 mod place;
 mod puts;
+mod rows;
 
+pub(crate) use rows::NAME;
+
+use crate::choices::Part;
 use crate::durable_map::{DurableMap, OnDisk, Open};
 use crate::row::Row;
 use crate::setting::Setting;
 use anyhow::Result;
-use clap::ValueEnum;
 use firndex::{Durability, Engine, Table};
 use place::Place;
-use rustix::time::{ClockId, clock_gettime};
-use std::path::{Path, PathBuf};
-
-/// The suite's name.
-pub(crate) const NAME: &str = "durable";
-
-/// The parts of the suite.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Part {
-    /// The disk, and durable puts beside it
-    Puts,
-    /// What a log costs changes
-    Periodic,
-    /// What a log and a checkpoint cost look-ups
-    LookUps,
-    /// How long changes take while a checkpoint is made
-    Checkpoints,
-    /// Bytes written per put
-    Bytes,
-    /// Opening after power loss
-    Open,
-}
-
-/// The choices for this suite alone.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Choices {
-    /// Parts to measure; empty: all.
-    pub parts: Vec<Part>,
-    /// Where pools are, if not beside their logs.
-    pub pools: Option<PathBuf>,
-}
-
-impl Choices {
-    fn has(&self, part: Part) -> bool {
-        self.parts.is_empty() || self.parts.contains(&part)
-    }
-}
+use rows::named;
+use std::path::Path;
 
 /// One round of everything, for one of firndex's engines.
 pub fn of_engine(name: &str, engine: Engine, setting: &Setting) -> Result<Vec<Row>> {
@@ -141,25 +109,4 @@ impl DurableMap for Own {
     fn sync(&self) -> Result<()> {
         Ok(self.table.sync()?)
     }
-}
-
-/// The contender's name for an engine in a mode.
-fn named(name: &str, durability: Durability) -> String {
-    let mode = match durability {
-        Durability::Commit => "commit",
-        Durability::Periodic => "periodic",
-        Durability::Process => "process",
-    };
-    format!("{name}-{mode}")
-}
-
-/// Processor time so far of the process or of the calling thread.
-fn cpu_ns(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// A row of this suite.
-fn row(setting: &Setting, op: &str, contender: &str) -> Row {
-    Row { threads: Some(1), ..setting.row(NAME, op, contender) }
 }

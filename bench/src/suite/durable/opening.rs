@@ -7,7 +7,7 @@
 
 use super::disk::read_files;
 use super::place::{LOOK_EVERY, Place, verify};
-use super::{named, row};
+use super::rows::{named, row};
 use crate::keys::{Keys, Writer};
 use crate::row::Row;
 use crate::setting::Setting;

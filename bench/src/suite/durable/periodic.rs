@@ -5,7 +5,7 @@
 //! is durable and no checkpoint is being made. The clock stops when everything is durable.
 
 use super::place::{Place, settle};
-use super::{cpu_ns, named, row};
+use super::rows::{cpu_ns, named, row};
 use crate::crew::refuse_wrong;
 use crate::keys::{Keys, Writer};
 use crate::row::Row;

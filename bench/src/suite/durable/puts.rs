@@ -4,7 +4,7 @@
 //! everything that was put is durable. Then the last puts are looked up.
 
 use super::disk::write_blocks;
-use super::row;
+use super::rows::row;
 use crate::crew;
 use crate::durable_map::{DurableMap, OnDisk, Open};
 use crate::keys::Keys;

@@ -23,8 +23,8 @@ mod table;
 mod updates;
 
 use super::paper::Paper;
+use crate::choices::Suite;
 use crate::medium::Medium;
-use crate::options::Suite;
 use crate::pool::{flushed_memory, memory};
 use crate::row::Row;
 use crate::setting::Setting;

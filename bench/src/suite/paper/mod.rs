@@ -7,9 +7,8 @@ pub(crate) mod turns;
 
 pub use claim::Claim;
 
-use super::PAPERS;
+use crate::choices::Suite;
 use crate::medium::Medium;
-use crate::options::Suite;
 use crate::row::Row;
 use crate::setting::Setting;
 use anyhow::Result;
@@ -39,11 +38,6 @@ pub(crate) trait Doubles: Send + Sync {
 }
 
 impl Paper {
-    /// The paper whose measurements a suite repeats, if it does.
-    pub fn of(suite: Suite) -> Option<&'static Paper> {
-        PAPERS.into_iter().find(|paper| paper.suite == suite)
-    }
-
     /// The engine that the paper is about, if it is built.
     pub fn engine(&self) -> Option<Engine> {
         Engine::ALL.iter().copied().find(|engine| engine.name() == self.name)

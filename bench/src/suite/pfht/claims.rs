@@ -1,8 +1,8 @@
 //! The paper's claims, compared with the rows.
 
-use super::figures::{Figures, MEMORY, WRITES};
+use super::figures::{Figures, MEMORY, NAME, WRITES};
 use crate::row::Row;
-use crate::suite::Claim;
+use crate::suite::paper::Claim;
 
 /// A figure that is within this part of the paper's counts as near.
 const NEAR: f64 = 0.15;
@@ -11,7 +11,7 @@ const NEAR: f64 = 0.15;
 const INSERT: &str = "insert_";
 const MEMORY_OF: &str = "memory_";
 /// The paper's own table.
-const OWN: &str = super::PAPER.name;
+const OWN: &str = NAME;
 const OWN_WORDS: &str = "the paper's table";
 const CUCKOOS: [&str; 3] = ["cuckoo-2-4", "cuckoo-2-8", "cuckoo-3-4"];
 

@@ -1,5 +1,11 @@
 //! The figures that the paper printed.
 
+/// The paper's table.
+pub(super) const NAME: &str = "pfht";
+
+/// Load factors, in percent.
+pub(super) const LOADS: [u64; 2] = [90, 95];
+
 /// A table of the paper: the names of its columns, and rows of contenders.
 pub(super) struct Figures {
     columns: &'static [&'static str],

@@ -33,19 +33,20 @@ mod tested;
 mod workloads;
 
 use super::paper::Paper;
+use crate::choices::Suite;
 use crate::medium::Medium;
-use crate::options::Suite;
 use crate::pool::{delayed_memory, memory};
 use crate::row::Row;
 use crate::setting::Setting;
 use anyhow::Result;
 use baselines::Kind;
+use figures::LOADS;
 use tested::Entry;
 
 /// The suite.
 pub const PAPER: Paper = Paper {
     suite: Suite::Pfht,
-    name: "pfht",
+    name: figures::NAME,
     // One table at a time, at most as large as chained hashing's; keys are numbers.
     bytes_per_pair: 48,
     pairs: Some(25_000_000),
@@ -56,9 +57,6 @@ pub const PAPER: Paper = Paper {
 
 /// Phase change memory as the paper emulates it: 150 ns more for each write.
 const PCM: Medium = Medium::Delay { read_ns: 0, write_back_ns: 150 };
-
-/// Load factors, in percent.
-const LOADS: [u64; 2] = [90, 95];
 
 /// What the paper compares on phase change memory, and the variant whose removals leave no marks.
 const COMPARED: [Kind; 6] = [

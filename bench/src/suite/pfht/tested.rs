@@ -1,6 +1,6 @@
 //! The tables that are measured, behind one interface.
 
-use super::LOADS;
+use super::figures::LOADS;
 use crate::direct::Direct;
 use crate::map::{Failure, Map};
 use crate::row::Row;

@@ -12,7 +12,7 @@ use crate::keys::Writer;
 use crate::map::Map;
 use crate::row::Row;
 use crate::setting::Setting;
-use crate::suite::DOUBLES_TOO;
+use crate::suite::level;
 use crate::suite::paper::turns::OPS_PART;
 use anyhow::{Context, Result, ensure};
 use pmem::Medium;
@@ -24,7 +24,7 @@ use workload::Part;
 use workload::ranks::{Distribution, RankStream, Ranks};
 
 /// Engines that double when they are told to.
-const KINDS: [Kind; 3] = [EIGHTH, UNCACHED, Kind::Other(DOUBLES_TOO)];
+const KINDS: [Kind; 3] = [EIGHTH, UNCACHED, Kind::Other(level::ENGINE)];
 /// Tables that are doubled while operations run hold this part of the pairs.
 const BESIDE_PART: u64 = 4;
 /// Operations between two checks whether the doubling is over.

@@ -6,8 +6,8 @@ use crate::keys::Keys;
 use crate::map::Map;
 use crate::pool::without_facade;
 use crate::setting::Setting;
+use crate::suite::level;
 use crate::suite::paper::Doubles;
-use crate::suite::{DOUBLES_TOO, open_to_double};
 use anyhow::{Context, Result, bail};
 use engines::Engine;
 use engines::engine::PairSizes;
@@ -26,7 +26,7 @@ pub(super) enum Kind {
     Rewo(Cached),
     /// Another engine, as users get it.
     Other(Engine),
-    /// [`DOUBLES_TOO`] as in its paper: without fingerprints, and without overwriting values in place.
+    /// [`level::ENGINE`] as in its paper: without fingerprints, and without overwriting values in place.
     AsInPaper,
 }
 
@@ -56,7 +56,7 @@ impl Kind {
             Kind::Rewo(Cached::Nothing) => "rewo-c0".into(),
             Kind::Rewo(Cached::SmallerLog2(log2)) => format!("rewo-c{}", 1u64 << log2),
             Kind::Other(engine) => engine.name().into(),
-            Kind::AsInPaper => format!("{DOUBLES_TOO}-paper"),
+            Kind::AsInPaper => format!("{}-paper", level::ENGINE),
         }
     }
 }
@@ -98,9 +98,9 @@ impl<M: Medium> Entrant<M> {
                     let (map, table) = rewo_table(cached, memory()?, &setting)?;
                     (map, Some(Arc::clone(&table)), Some(table))
                 }
-                Kind::Other(DOUBLES_TOO) | Kind::AsInPaper => {
+                Kind::Other(level::ENGINE) | Kind::AsInPaper => {
                     let as_in_paper = kind == Kind::AsInPaper;
-                    let (map, table) = open_to_double(memory()?, &setting, as_in_paper)?;
+                    let (map, table) = level::open_to_double(memory()?, &setting, as_in_paper)?;
                     (map, None, Some(table))
                 }
                 Kind::Other(engine) => (Direct::create(engine, memory()?, &setting)?, None, None),

@@ -37,8 +37,8 @@ mod writes;
 mod ycsb;
 
 use super::paper::Paper;
+use crate::choices::Suite;
 use crate::medium::Medium;
-use crate::options::Suite;
 use crate::pool::{delayed_memory, flushed_memory};
 use crate::row::Row;
 use crate::setting::Setting;

@@ -1,6 +1,6 @@
 //! Compares the rows of firndex's stores with those of others, and with the bars that the suite was set.
 
-use super::NAME;
+use super::rows::NAME;
 use crate::bar::Bar;
 use crate::row::Row;
 use firndex::Engine;

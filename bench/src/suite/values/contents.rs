@@ -1,6 +1,6 @@
 //! The contents of the stores: which keys, and which value under each.
 
-use crate::embedded::Pair;
+use crate::byte_store::Pair;
 use crate::keys::{Keys, Writer};
 use workload::{Permutation, Random};
 

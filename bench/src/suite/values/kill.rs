@@ -1,36 +1,28 @@
 //! What SIGKILL leaves, and how long opening it takes.
 
 use super::contents::Contents;
-use super::{files_in, lists, row};
+use super::rows::{files_in, lists, row};
+use crate::byte_store::{AfterKill, ByteStore};
 use crate::contender::Contender;
-use crate::embedded::{AfterKill, ByteStore};
 use crate::keys::Writer;
 use crate::medium::Medium;
 use crate::row::Row;
 use crate::setting::Setting;
-use crate::victim;
+use crate::victim::{self, Order, StoreOrder};
 use anyhow::{Context, Result, ensure};
-use serde::{Deserialize, Serialize};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 /// Bytes of a block as `stat` counts them.
 const BLOCK_BYTES: u64 = 512;
 
-/// The order for the process that will be killed.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
-    contender: String,
-    directory: PathBuf,
-    pairs: u64,
-    value_bytes: usize,
-    seed: u64,
-}
-
 /// Loads what was ordered into the store of a contender, and leaves it open.
-pub(crate) fn fill(order: &Order, contenders: &[Box<dyn Contender>]) -> Result<Box<dyn ByteStore>> {
+pub(crate) fn fill(
+    order: &StoreOrder,
+    contenders: &[Box<dyn Contender>],
+) -> Result<Box<dyn ByteStore>> {
     let is_it = |contender: &&dyn Contender| {
         contender.name() == order.contender && contender.lies_on(Medium::Disk, false)
     };
@@ -54,14 +46,14 @@ pub(super) fn rows(
 ) -> Result<Vec<Row>> {
     let directory = files_in(&setting.directory)?;
     let path = directory.path();
-    let order = Order {
+    let order = StoreOrder {
         contender: contender.name().to_owned(),
         directory: path.to_owned(),
         pairs: setting.pairs,
         value_bytes: setting.value_bytes,
         seed: setting.seed,
     };
-    victim::fill_and_kill(&victim::Order::Store(order), setting)?;
+    victim::fill_and_kill(&Order::Store(order), setting)?;
     let bytes = bytes_in(path).with_context(|| format!("measuring {}", path.display()))?;
 
     let started = Instant::now();

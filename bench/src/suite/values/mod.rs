@@ -20,32 +20,25 @@ pub mod claims;
 mod contents;
 mod kill;
 mod own;
+mod rows;
 mod trial;
 
-pub(crate) use kill::{Order, fill};
+pub(crate) use kill::fill;
 pub(crate) use own::{AFTER_KILL, open_own};
+pub(crate) use rows::NAME;
 
 use crate::contender::Contender;
 use crate::row::Row;
 use crate::setting::Setting;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use contents::Contents;
-use std::ops::Range;
-use std::path::Path;
-use tempfile::TempDir;
+use rows::files_in;
 use trial::Trial;
 
-/// The suite's name.
-pub(crate) const NAME: &str = "values";
 /// Pairs by default.
 pub(crate) const PAIRS: u64 = 500_000;
-/// Most bytes of a value.
-pub(crate) const VALUE_BYTES_MAX: usize = 1 << 20;
 /// Most bytes of all keys and values of a store, so that a run of large values ends, too.
 const BYTES_MAX: u64 = 640 << 20;
-/// Pairs of a list, which may become a transaction.
-const LIST: u64 = 1000;
-
 /// The pairs to store if `asked` pairs were asked for.
 pub fn pairs(asked: u64, value_bytes: usize) -> u64 {
     asked.min(BYTES_MAX / (contents::KEY_BYTES + value_bytes) as u64)
@@ -63,23 +56,4 @@ pub(crate) fn round(contender: &dyn Contender, setting: &Setting) -> Result<Vec<
     drop(directory);
     rows.extend(kill::rows(contender, after_kill, &contents, setting)?);
     Ok(rows)
-}
-
-/// A new directory, which is removed with this.
-fn files_in(directory: &Path) -> Result<TempDir> {
-    tempfile::tempdir_in(directory).with_context(|| format!("files in {}", directory.display()))
-}
-
-/// The places of `count` pairs, list by list.
-fn lists(count: u64) -> impl Iterator<Item = Range<u64>> {
-    (0..count).step_by(LIST as usize).map(move |from| from..count.min(from + LIST))
-}
-
-/// A row of this suite.
-fn row(setting: &Setting, op: &str, contender: &str) -> Row {
-    Row {
-        medium: Some("files".to_owned()),
-        value_bytes: Some(setting.value_bytes),
-        ..setting.row(NAME, op, contender)
-    }
 }

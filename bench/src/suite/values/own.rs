@@ -1,6 +1,6 @@
 //! firndex's own store.
 
-use crate::embedded::{AfterKill, ByteStore, Pair, See};
+use crate::byte_store::{AfterKill, ByteStore, Pair, See};
 use anyhow::Result;
 use firndex::{Durability, Engine, Medium, Options, Store};
 use std::path::Path;

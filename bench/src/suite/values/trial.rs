@@ -1,9 +1,9 @@
 //! Every operation by itself, on one store that stays open.
 
 use super::contents::Contents;
-use super::{lists, row};
+use super::rows::{lists, row};
+use crate::byte_store::ByteStore;
 use crate::crew::refuse_wrong;
-use crate::embedded::ByteStore;
 use crate::keys::Writer;
 use crate::row::Row;
 use crate::setting::Setting;
