@@ -1,5 +1,5 @@
-//! What the command `firndex` does, and what other commands of this repository do as it does: streams, errors, progress,
-//! help, and the pools that a command line can tell.
+//! What the command `firndex` does, and what other commands of this repository do as it does: streams, errors,
+//! progress, help, and the pools that a command line can tell.
 //!
 //! Data goes to stdout, everything else to stderr. The exit status is 0 for done or found, 1 for absent or a broken
 //! promise, 2 for an error.
