@@ -20,8 +20,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// If the table has a log ([`Durability`](crate::Durability)), the backup is the table at one moment during the
     /// call, and has everything that had returned before the call. No checkpoint is made until the backup has read the
     /// log, so the log grows meanwhile. Without a log the backup is consistent for each key: every key that is present
-    /// throughout is in it, with a value that it had meanwhile. Its [`len`](crate::Pool::len) may then be a number that the table
-    /// never had. [`Copied::is_of_one_moment`] tells which.
+    /// throughout is in it, with a value that it had meanwhile. Its [`len`](crate::Pool::len) may then be a number that
+    /// the table never had. [`Copied::is_of_one_moment`] tells which.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {

@@ -41,8 +41,8 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Compares the number of pairs with the one that was recorded when the pool was closed. If they differ, the pool is
-    /// refused, unless it is open for reading only and `may_lack_pairs`.
+    /// Compares the number of pairs with the one that was recorded when the pool was closed. If they differ, the pool
+    /// is refused, unless it is open for reading only and `may_lack_pairs`.
     pub(crate) fn new(
         body: Arc<dyn Body>,
         pool: &Arc<pmem::Pool<Memory>>,
@@ -141,8 +141,8 @@ impl Pool {
         })
     }
 
-    /// Verifies every pair and every invariant, and that no space is lost. If the pool is open read-only, it also verifies that the number of
-    /// pairs is the one recorded when the pool was closed. Exact when nothing writes.
+    /// Verifies every pair and every invariant, and that no space is lost. If the pool is open read-only, it also
+    /// verifies that the number of pairs is the one recorded when the pool was closed. Exact when nothing writes.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -160,9 +160,10 @@ impl Pool {
 
     /// Halves the pool's index while other operations go on, in the calling thread, by rehashing a part of it or all.
     /// Returns `false` if the index has its first size, or is too full. Freed space stays with the pool for later
-    /// growth; [`rewrite`](crate::Table::rewrite) makes the file smaller. [`Error::PoolFull`](crate::Error::PoolFull) means that there
-    /// is no room for smaller levels, which some engines take before they give up the larger ones; the pool stays as
-    /// it was. Some engines do not begin to shrink while somebody [iterates](crate::Table::iter), and return `false`.
+    /// growth; [`rewrite`](crate::Table::rewrite) makes the file smaller. [`Error::PoolFull`](crate::Error::PoolFull)
+    /// means that there is no room for smaller levels, which some engines take before they give up the larger ones; the
+    /// pool stays as it was. Some engines do not begin to shrink while somebody [iterates](crate::Table::iter), and
+    /// return `false`.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {

@@ -36,8 +36,9 @@ const BATCH_PAIRS: usize = 1024;
 /// Every bit pattern is a legal key and value.
 ///
 /// A change fails with [`Error::PoolFull`](crate::Error::PoolFull) if there is no space, and the table stays as it was.
-/// Dropping a table closes it and ignores errors; [`Table::close`] reports them. What does not concern single pairs, such as [`len`](Pool::len), [`stats`](Pool::stats),
-/// [`check`](Pool::check), [`sync`](Pool::sync) and [`shrink`](Pool::shrink), it has from [`Pool`].
+/// Dropping a table closes it and ignores errors; [`Table::close`] reports them. What does not concern single pairs,
+/// such as [`len`](Pool::len), [`stats`](Pool::stats), [`check`](Pool::check), [`sync`](Pool::sync) and
+/// [`shrink`](Pool::shrink), it has from [`Pool`].
 ///
 /// Keys and values are numbers, `bool`, `char`, and arrays, tuples and structs of these ([`Fixed`]), of any size that
 /// an engine takes. A table in a file refuses types of another [shape](Fixed::shape) than those that it was made with.

@@ -7,7 +7,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A future that is ready when everything up to a ticket survives power loss: [`Pool::when_durable`](crate::Pool::when_durable).
+/// A future that is ready when everything up to a ticket survives power loss:
+/// [`Pool::when_durable`](crate::Pool::when_durable).
 ///
 /// It needs no runtime, borrows nothing, and blocks no thread. The thread that writes the log wakes it. Dropping it
 /// gives up waiting and nothing else: what was done becomes durable all the same.

@@ -1,6 +1,6 @@
 //! Every embedded store keeps what it is given, in every mode: the suites check each answer.
 
-use bench::options::Suite;
+use bench::choices::Suite;
 use bench::{ByteStore, Contender, Row};
 use clap::Parser;
 use std::ffi::OsString;
