@@ -55,7 +55,7 @@ struct Arguments {
 enum Command {
     Crash(crash::Arguments),
     Torture(torture::Arguments),
-    Bench(bench::Arguments),
+    Bench(Box<bench::Arguments>),
     Completions(completions::Arguments),
     Man(man::Arguments),
     /// The process that `torture` starts and kills
