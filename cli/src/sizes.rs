@@ -27,7 +27,7 @@ pub type AnyKey = AnySize<KEY>;
 /// A value of as many bytes as the pool's values have.
 pub type AnyValue = AnySize<VALUE>;
 
-/// As many bytes as [`SIZES`] says at `WHICH`, in words, with zeros behind them.
+/// As many bytes as the pool's keys (`WHICH` 0) or values (1) have, in words, with zeros behind them.
 #[derive(Clone, Copy)]
 pub struct AnySize<const WHICH: usize>([u64; WORDS]);
 
