@@ -23,7 +23,8 @@ use std::sync::Arc;
 ///     Ok(format!("{} pairs in {} slots", pool.len(), stats.capacity))
 /// }
 ///
-/// println!("{}, {}", fullness(&Table::<u64, u64>::in_memory()?)?, fullness(&Store::in_memory()?)?);
+/// let (ports, sessions) = (Table::<u64, u16>::in_memory()?, Store::in_memory()?);
+/// println!("{}, {}", fullness(&ports)?, fullness(&sessions)?);
 /// # Ok(())
 /// # }
 /// ```
