@@ -379,7 +379,7 @@ pub fn recovered_tables() -> Vec<Setup> {
 }
 
 /// How much a short run does.
-pub(crate) const EFFORT: Effort = Effort::OF_ENGINE;
+pub(crate) const EFFORT: Effort = Effort { directed_one_in: 20, ..Effort::OF_ENGINE };
 
 /// A setup of [`doubling`](crate::doubling).
 fn small(small: &Small) -> Setup {

@@ -414,7 +414,7 @@ pub fn recovered_stores() -> Vec<Setup> {
 
 /// How much a short run does.
 pub(crate) const EFFORT: Effort =
-    Effort { directed_one_in: 16, histories_in_tests: 600, ..Effort::OF_ENGINE };
+    Effort { directed_one_in: 32, histories_in_tests: 600, ..Effort::OF_ENGINE };
 
 /// Where random histories of it begin.
 pub(crate) fn arenas() -> Vec<Arena> {
