@@ -18,27 +18,15 @@ macro_rules! for_each_engine {
     };
 }
 
-mod ahead;
 pub mod clevel;
-mod crowded;
-mod doubling;
 pub mod engine;
-mod helper;
 pub mod iceberg;
+mod kit;
 pub mod level;
 mod list;
-mod lock;
-mod log;
-mod mutation;
-mod packed;
-mod parallel;
-mod paths;
 pub mod pfht;
-mod progress;
 pub mod rewo;
-mod scan;
 mod sizes;
-mod workers;
 pub mod wreck;
 
 pub use list::{Engine, Inlined, Opened, Preferred, PreferredChanges, PreferredHot};

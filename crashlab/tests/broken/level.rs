@@ -21,9 +21,9 @@ fn broken_in_ways_that_are_no_site() {
         // The value comes after the token.
         (store("level/bucket", "fn store_item", "bucket.fill("), Fault::Late),
         // An update is not logged, or logged for ever; so is a movement.
-        (store("log", "fn write<", "(CHECKSUM), checksum)"), Fault::Skipped),
-        (store("log", "fn erase<", "(CHECKSUM), 0)"), Fault::Skipped),
-        (store("log", "fn erase_at<", "(CHECKSUM), 0)"), Fault::Skipped),
+        (store("kit/log", "fn write<", "(CHECKSUM), checksum)"), Fault::Skipped),
+        (store("kit/log", "fn erase<", "(CHECKSUM), 0)"), Fault::Skipped),
+        (store("kit/log", "fn erase_at<", "(CHECKSUM), 0)"), Fault::Skipped),
         // A bucket's word stays as it was: its lock, its version, its fingerprints.
         (volatile("level/bucket", "fn set_word", ".store(word"), Fault::Skipped),
         (volatile("level/recover", "fn rebuild", ".store(word"), Fault::Skipped),
@@ -31,9 +31,9 @@ fn broken_in_ways_that_are_no_site() {
         (volatile("level/resize", "fn mark_drained", ".store(geometry"), Fault::Skipped),
         // A resize is not shown, or counts its buckets from those of the one before.
         (volatile("level/geometry", "fn publish", ".store(geometry"), Fault::Skipped),
-        (volatile("progress", "fn start(", "UNDRAINED].store"), Fault::Skipped),
+        (volatile("kit/progress", "fn start(", "UNDRAINED].store"), Fault::Skipped),
         // The same bucket is rehashed by every writer.
-        (volatile("progress", "fn take_next", "fetch_add(1"), Fault::Skipped),
+        (volatile("kit/progress", "fn take_next", "fetch_add(1"), Fault::Skipped),
     ];
     let histories = named(TARGET, &["recorded", "expand", "under way", "can be moved, all"]);
     break_and_catch_by(&histories, &sites);

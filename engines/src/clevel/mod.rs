@@ -64,7 +64,7 @@ pub use table::ClevelTable;
 
 use crate::Settings;
 use crate::engine::Describe;
-use crate::helper::{Background, Helpers, Refused, Signal};
+use crate::kit::helper::{Background, Helpers, Refused, Signal};
 use descriptor::Descriptors;
 use fingerprints::Fingerprints;
 use index::hash::Hasher;

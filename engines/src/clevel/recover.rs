@@ -7,7 +7,7 @@
 
 use super::Core;
 use super::layout::{Bucket, Context, Word, load};
-use crate::parallel::in_parallel;
+use crate::kit::parallel::in_parallel;
 use pmem::heap::Sweep;
 use pmem::sync::{AtomicU64, Ordering};
 use pmem::{Medium, OpenError};

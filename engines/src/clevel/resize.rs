@@ -8,8 +8,8 @@ use super::layout::{
     compare_and_swap, load,
 };
 use super::{Core, Retired};
-use crate::crowded::{Room, refuse_crowd};
-use crate::helper::Refused;
+use crate::kit::crowded::{Room, refuse_crowd};
+use crate::kit::helper::Refused;
 use index::Error;
 use pmem::epoch::Guard;
 use pmem::sync::{Ordering, thread_index};

@@ -24,7 +24,7 @@ use pmem::{Medium, Offset};
 use std::sync::atomic::compiler_fence;
 
 /// A block's lock, held until dropped.
-pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;
+pub(super) type Locked<'a> = crate::kit::lock::Locked<'a, LOCK>;
 
 /// The two blocks of level 2 in which a key may be, with the fingerprint it has in each.
 #[derive(Debug, Clone, Copy)]

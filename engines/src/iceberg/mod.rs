@@ -82,7 +82,7 @@ pub use layout::Shape;
 
 use crate::Settings;
 use crate::engine::Describe;
-use crate::helper::{Background, Helpers, Refused, Signal};
+use crate::kit::helper::{Background, Helpers, Refused, Signal};
 use crate::sizes::check_sizes;
 use index::fingerprint::{Isa, Tables, lane_masks_for};
 use index::hash::Hasher;

@@ -9,7 +9,7 @@ use super::block::{Done, Locked, lane_to_fill};
 use super::hash::h0;
 use super::layout::Geometry;
 use super::resize::{Left, Stale};
-use crate::crowded::{CHAIN_MAX, Room, refuse_crowd};
+use crate::kit::crowded::{CHAIN_MAX, Room, refuse_crowd};
 use arrayvec::ArrayVec;
 use index::fingerprint::EMPTY;
 use index::{Change, Error};

@@ -11,7 +11,7 @@ use super::hash::{h0, spilled_bit};
 use super::layout::{FLAGS_WORD, Geometry, LOCK, MOVED_1, MOVED_2, SPILLED, SPILLED_WORD, slot_of};
 use super::level_3::Level3;
 use super::resize::choice_from;
-use crate::parallel::in_parallel;
+use crate::kit::parallel::in_parallel;
 use pmem::sync::Ordering;
 use pmem::{Medium, Offset, OpenError};
 use std::ops::Range;

@@ -4,9 +4,9 @@ use super::Core;
 use super::bucket::Unfenced;
 use super::fast::{Four, Seen};
 use super::layout::{Hash, slot_of_four};
-use crate::ahead::Foresee;
-use crate::mutation::Likely;
-use crate::paths::Paths;
+use crate::kit::ahead::Foresee;
+use crate::kit::mutation::Likely;
+use crate::kit::paths::Paths;
 use index::{Change, Error, Fixed, are_words};
 use pmem::Medium;
 

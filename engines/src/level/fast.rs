@@ -7,7 +7,7 @@ use super::bucket::Unfenced;
 use super::geometry::Geometry;
 use super::layout::{BucketId, Hash, LOCK, WRITING, next_version, slot_of_four};
 use super::search::Found;
-use crate::mutation::Likely;
+use crate::kit::mutation::Likely;
 use index::hash::{h1, h2};
 use index::{Change, Fixed, is_same};
 use pmem::Medium;

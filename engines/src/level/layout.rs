@@ -16,7 +16,7 @@
 //! Level *l* has `1 << l` buckets, in one extent; in the sidecar its words begin at index `1 << l`, so that no two
 //! levels share one.
 
-use crate::packed::Packed;
+use crate::kit::packed::Packed;
 use index::Fixed;
 use index::fingerprint::{Isa, match_upper_halves};
 use pmem::{LINE, Medium, Offset, WORD};
@@ -67,7 +67,7 @@ pub(super) const TOKENS_BYTES_MIN: u64 = 1;
 pub(super) const BUCKET_BYTES_MAX: u64 = 512;
 
 /// The lock of a bucket, of a stripe or of a log entry, held until dropped.
-pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;
+pub(super) type Locked<'a> = crate::kit::lock::Locked<'a, LOCK>;
 
 /// Which bucket of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

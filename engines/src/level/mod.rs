@@ -69,12 +69,12 @@ pub use shape::{Design, Shape};
 
 use crate::Settings;
 use crate::engine::Describe;
-use crate::log::Log;
-use crate::mutation::{Likely, changes_by_mutation, key_of};
-use crate::packed::second_of;
-use crate::paths::Paths;
-use crate::progress::Progress;
-use crate::scan::{Scanned, Scans};
+use crate::kit::log::Log;
+use crate::kit::mutation::{Likely, changes_by_mutation, key_of};
+use crate::kit::packed::second_of;
+use crate::kit::paths::Paths;
+use crate::kit::progress::Progress;
+use crate::kit::scan::{Scanned, Scans};
 use crate::sizes::check_sizes;
 use geometry::{Geometry, LEVELS_MAX, Published, Resize};
 use index::hash::Hasher;

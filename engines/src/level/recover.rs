@@ -8,8 +8,8 @@
 use super::geometry::{Geometry, Resize};
 use super::layout::BucketId;
 use super::{Core, count_of};
-use crate::log::Entry;
-use crate::parallel::in_parallel;
+use crate::kit::log::Entry;
+use crate::kit::parallel::in_parallel;
 use index::Fixed;
 use pmem::sync::Ordering;
 use pmem::{Medium, Offset, OpenError};

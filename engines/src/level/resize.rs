@@ -12,8 +12,8 @@ use super::layout::{
 use super::ops::Placed;
 use super::{CHANGES, Core, NO_BASE};
 use crate::Settings;
-use crate::crowded::{Room, refuse_crowd};
-use crate::progress::Copying;
+use crate::kit::crowded::{Room, refuse_crowd};
+use crate::kit::progress::Copying;
 use index::Fixed;
 use pmem::pool::Draft;
 use pmem::sync::{AtomicU64, Ordering, spin, thread_index};

@@ -2,7 +2,7 @@
 
 use super::layout::{BUCKETS, Bucket};
 use super::shape::Shape;
-use crate::packed::second_of;
+use crate::kit::packed::second_of;
 use crate::wreck::{Found, Wreck};
 use index::Fixed;
 use index::hash::{h1, h2};

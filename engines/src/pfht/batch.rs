@@ -3,10 +3,10 @@
 use super::Core;
 use super::bucket::Unfenced;
 use super::fast::{Seen, Two};
-use crate::ahead::Foresee;
-use crate::doubling::Hash;
-use crate::mutation::Likely;
-use crate::paths::Paths;
+use crate::kit::ahead::Foresee;
+use crate::kit::doubling::Hash;
+use crate::kit::mutation::Likely;
+use crate::kit::paths::Paths;
 use index::{Change, Error, Fixed, are_words};
 use pmem::Medium;
 

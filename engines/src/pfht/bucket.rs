@@ -5,7 +5,7 @@ use super::layout::{
     BUCKET_BYTES, Bucket, LOCK, Locked, PRINTS, RECORD_WORDS, Record, STASHED, STATE,
     state_and_prints, with_new_version,
 };
-use crate::doubling::{Doubles, Geometry, Hash, slots_in};
+use crate::kit::doubling::{Doubles, Geometry, Hash, slots_in};
 use index::Fixed;
 use pmem::sync::{AtomicU64, Ordering, fence, spin};
 use pmem::{Medium, Offset};

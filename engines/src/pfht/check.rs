@@ -2,7 +2,7 @@
 
 use super::Core;
 use super::layout::{Bucket, LOCK, STASHED};
-use crate::doubling::{Doubles, slots_in};
+use crate::kit::doubling::{Doubles, slots_in};
 use index::{CheckReport, Fixed, is_same};
 use pmem::Medium;
 use pmem::sync::Ordering;

@@ -10,8 +10,8 @@ use super::layout::{
     with_new_version,
 };
 use super::search::{Found, Spot};
-use crate::doubling::{Doubles, Geometry, Hash};
-use crate::mutation::Likely;
+use crate::kit::doubling::{Doubles, Geometry, Hash};
+use crate::kit::mutation::Likely;
 use index::fingerprint::EMPTY;
 use index::{Change, Fixed, is_same};
 use pmem::Medium;

@@ -21,7 +21,7 @@
 //! A fingerprint is a byte, 0 for an empty slot. Buckets of all data tables are numbered together: the first table
 //! has the lowest numbers, and each further table as many as all before it. So are the stash's nodes.
 
-use crate::packed::Packed;
+use crate::kit::packed::Packed;
 use index::fingerprint::{EMPTY, match_two_words, match_word};
 use index::{Fixed, are_words};
 use pmem::sync::{AtomicU64, Ordering};
@@ -70,12 +70,12 @@ pub(super) const PARAM_DESIGN: usize = 1;
 pub(super) const PARAM_STASH: usize = 2;
 
 /// Most buckets, as log2: a link of the stash has 32 bits for a bucket.
-pub(super) const LOG2_MAX: u32 = crate::doubling::LOG2_MAX - 1;
+pub(super) const LOG2_MAX: u32 = crate::kit::doubling::LOG2_MAX - 1;
 /// Most data tables.
 pub(super) const TABLES_MAX: usize = LOG2_MAX as usize + 1;
 
 /// The lock of a bucket or of a home, held until dropped.
-pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;
+pub(super) type Locked<'a> = crate::kit::lock::Locked<'a, LOCK>;
 
 /// The state in a record, and the fingerprints, which are loaded after it.
 #[inline(always)]

@@ -66,12 +66,14 @@ pub use layout::SLOTS_MAX;
 pub use shape::{Design, Shape};
 
 use crate::Settings;
-use crate::doubling::{Doubles, Form, Geometry, HOMES, LOG, Tables, helps_doubling, only_extent};
 use crate::engine::Describe;
-use crate::helper::Helpers;
-use crate::log::Log;
-use crate::packed::second_of;
-use crate::scan::Scans;
+use crate::kit::doubling::{
+    Doubles, Form, Geometry, HOMES, LOG, Tables, helps_doubling, only_extent,
+};
+use crate::kit::helper::Helpers;
+use crate::kit::log::Log;
+use crate::kit::packed::second_of;
+use crate::kit::scan::Scans;
 use crate::sizes::check_sizes;
 use index::hash::Hasher;
 use index::{Error, Fixed, Level, Occupancy};

@@ -7,8 +7,8 @@
 use super::Core;
 use super::layout::{Bucket, PRINTS, STASHED};
 use super::search::Spot;
-use crate::doubling::{Doubles, Geometry, Hash, slots_in};
-use crate::log::Entry;
+use crate::kit::doubling::{Doubles, Geometry, Hash, slots_in};
+use crate::kit::log::Entry;
 use index::Fixed;
 use pmem::sync::Ordering;
 use pmem::{Medium, Offset, OpenError};

@@ -9,8 +9,8 @@
 use super::Core;
 use super::bucket::Unfenced;
 use super::layout::{Bucket, Locked, RECORD_WORDS, STASH_OWNER, STASHED, has_mark, with_mark};
-use crate::crowded::Room;
-use crate::doubling::{Doubles, Geometry, Hash, Placed, Tables, slots_in};
+use crate::kit::crowded::Room;
+use crate::kit::doubling::{Doubles, Geometry, Hash, Placed, Tables, slots_in};
 use index::Fixed;
 use pmem::pool::Draft;
 use pmem::superblock::Extent;

@@ -2,8 +2,8 @@
 
 use super::layout::{BUCKET_BYTES, Bucket, Node, STASH_OWNER};
 use super::shape::Shape;
-use crate::doubling;
-use crate::packed::second_of;
+use crate::kit::doubling;
+use crate::kit::packed::second_of;
 use crate::wreck::{Found, Wreck};
 use index::Fixed;
 use pmem::{Offset, WORD};

@@ -2,8 +2,8 @@
 
 use super::Core;
 use super::layout::{Locked, STASHED};
-use crate::doubling::slots_in;
-use crate::scan::{Scanned, Scans};
+use crate::kit::doubling::slots_in;
+use crate::kit::scan::{Scanned, Scans};
 use index::Fixed;
 use pmem::Medium;
 use pmem::sync::Ordering;

@@ -3,7 +3,7 @@
 use super::Core;
 use super::layout::{Bucket, LOCK, STASHED, WRITING};
 use super::stash::Stash;
-use crate::doubling::{Doubles, Hash, SPAN_MAX, slots_in};
+use crate::kit::doubling::{Doubles, Hash, SPAN_MAX, slots_in};
 use index::{Fixed, is_same};
 use pmem::sync::{Ordering, fence};
 use pmem::{Medium, Offset};

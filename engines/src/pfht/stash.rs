@@ -10,8 +10,8 @@
 
 use super::layout::{Bucket, NODES_OF_ZERO, Node, TABLES_MAX};
 use super::shape::Shape;
-use crate::crowded::CHAIN_MAX;
-use crate::packed::Packed;
+use crate::kit::crowded::CHAIN_MAX;
+use crate::kit::packed::Packed;
 use index::Fixed;
 use pmem::sync::{Array, AtomicU32, AtomicU64, Mutex, Ordering, fence};
 use pmem::{Medium, Offset};
@@ -35,7 +35,7 @@ const CHAIN_LOCK: u64 = 1 << 32;
 const CHAIN_VERSION: u64 = 1 << 33;
 const CHAIN_VERSION_MASK: u64 = !(CHAIN_VERSION - 1);
 
-type LockedChain<'a> = crate::lock::Locked<'a, CHAIN_LOCK>;
+type LockedChain<'a> = crate::kit::lock::Locked<'a, CHAIN_LOCK>;
 
 /// No place of nodes: those are aligned.
 const NO_BASE: u64 = u64::MAX;

@@ -1,10 +1,10 @@
 //! The engine as an [`Index`].
 
 use super::Pfht;
-use crate::doubling::Doubles;
-use crate::mutation::{Likely, changes_by_mutation, key_of};
-use crate::paths::Paths;
-use crate::scan::Scanned;
+use crate::kit::doubling::Doubles;
+use crate::kit::mutation::{Likely, changes_by_mutation, key_of};
+use crate::kit::paths::Paths;
+use crate::kit::scan::Scanned;
 use index::{
     Change, CheckReport, Chore, Error, Fixed, Index, Occupancy, Scan, Shrunk, is_same_state,
 };

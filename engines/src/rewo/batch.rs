@@ -3,10 +3,10 @@
 use super::Core;
 use super::bucket::Unfenced;
 use super::fast::{Seen, Two, slot_of_two};
-use crate::ahead::{BATCH, Foresee};
-use crate::doubling::{Hash, slots_in};
-use crate::mutation::Likely;
-use crate::paths::{Paths, get_each};
+use crate::kit::ahead::{BATCH, Foresee};
+use crate::kit::doubling::{Hash, slots_in};
+use crate::kit::mutation::Likely;
+use crate::kit::paths::{Paths, get_each};
 use index::{Change, Error, Fixed, are_words};
 use pmem::Medium;
 

@@ -3,7 +3,7 @@
 use super::Core;
 use super::cache::Busy;
 use super::layout::{BUCKET_BYTES, LOCK, Locked, MARK, PRINTS, RECORD_WORDS, STATE, VERSION};
-use crate::doubling::{Doubles, Geometry, Hash};
+use crate::kit::doubling::{Doubles, Geometry, Hash};
 use index::Fixed;
 use pmem::sync::{AtomicU64, Ordering, fence, spin};
 use pmem::{Medium, Offset};

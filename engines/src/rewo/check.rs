@@ -3,7 +3,7 @@
 use super::Core;
 use super::cache::Cache;
 use super::layout::LOCK;
-use crate::doubling::{Doubles, slots_in};
+use crate::kit::doubling::{Doubles, slots_in};
 use index::{CheckReport, Fixed, is_same_state};
 use pmem::Medium;
 use pmem::sync::Ordering;

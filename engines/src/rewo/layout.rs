@@ -17,7 +17,7 @@
 //! Buckets of all data tables are numbered together: the first table has the lowest numbers, and each further
 //! table as many as all before it.
 
-use crate::packed::Packed;
+use crate::kit::packed::Packed;
 use index::Fixed;
 use index::fingerprint::match_two_words;
 use pmem::{LINE, Medium, Offset, WORD};
@@ -55,7 +55,7 @@ pub(super) const PARAM_DESIGN: usize = 1;
 pub(super) const PARAM_CACHE: usize = 2;
 
 /// The lock of a bucket or of a home, held until dropped.
-pub(super) type Locked<'a> = crate::lock::Locked<'a, LOCK>;
+pub(super) type Locked<'a> = crate::kit::lock::Locked<'a, LOCK>;
 
 /// The bytes of a bucket whose items are a `K` and a `V`.
 #[derive(Debug)]

@@ -84,17 +84,17 @@ pub use layout::SLOTS_MAX;
 pub use shape::{Cached, Design, Shape};
 
 use crate::Settings;
-use crate::doubling::{
+use crate::engine::Describe;
+use crate::kit::doubling::{
     Doubles, ENGINE_COUNTS, Form, Geometry, HOMES, LOG, LOG2_MAX, Tables, helps_doubling,
     only_extent,
 };
-use crate::engine::Describe;
-use crate::helper::Helpers;
-use crate::log::Log;
-use crate::packed::second_of;
-use crate::scan::Scans;
+use crate::kit::helper::Helpers;
+use crate::kit::log::Log;
+use crate::kit::packed::second_of;
+use crate::kit::scan::Scans;
+use crate::kit::workers::Workers;
 use crate::sizes::check_sizes;
-use crate::workers::Workers;
 use cache::Cache;
 use index::hash::Hasher;
 use index::{CacheUse, Error, Fixed, Level, Occupancy};

@@ -7,8 +7,8 @@
 
 use super::Core;
 use super::layout::BUCKET_BYTES;
-use crate::doubling::{Doubles, Geometry, slots_in};
-use crate::log::Entry;
+use crate::kit::doubling::{Doubles, Geometry, slots_in};
+use crate::kit::log::Entry;
 use index::Fixed;
 use pmem::sync::Mutex;
 use pmem::{Medium, Offset, OpenError};

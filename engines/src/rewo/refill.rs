@@ -3,8 +3,8 @@
 
 use super::Core;
 use super::layout::Locked;
-use crate::scan::Scanned;
-use crate::workers::Workers;
+use crate::kit::scan::Scanned;
+use crate::kit::workers::Workers;
 use index::Fixed;
 use pmem::Medium;
 use pmem::sync::{AtomicBool, Ordering};

@@ -7,8 +7,8 @@
 use super::Core;
 use super::bucket::Unfenced;
 use super::layout::{Locked, RECORD_WORDS};
-use crate::crowded::Room;
-use crate::doubling::{Doubles, Geometry, Hash, Placed, Tables, slots_in};
+use crate::kit::crowded::Room;
+use crate::kit::doubling::{Doubles, Geometry, Hash, Placed, Tables, slots_in};
 use index::Fixed;
 use pmem::Medium;
 use pmem::sync::{Array, AtomicU64, Ordering};

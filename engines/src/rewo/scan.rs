@@ -2,7 +2,7 @@
 
 use super::Core;
 use super::layout::{Locked, SLOTS_MAX};
-use crate::scan::{Scanned, Scans};
+use crate::kit::scan::{Scanned, Scans};
 use index::Fixed;
 use pmem::Medium;
 use std::ops::Range;

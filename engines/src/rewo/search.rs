@@ -5,7 +5,7 @@ use super::cache::{Answer, Cache};
 use super::fast::Two;
 use super::layout::{LOCK, Locked, WRITING};
 use super::{CACHE_ABSENT, CACHE_HITS, CACHE_MISSES, Core};
-use crate::doubling::{Doubles, Hash, SPAN_MAX, slots_in};
+use crate::kit::doubling::{Doubles, Hash, SPAN_MAX, slots_in};
 use index::Fixed;
 use pmem::Medium;
 use pmem::sync::{Ordering, fence, thread_index};

@@ -1,7 +1,7 @@
 //! What is fixed when a table is created.
 
 use super::layout::{PARAM_CACHE, PARAM_DESIGN, PARAM_SIZES, SLOTS_MAX, slots_for};
-use crate::doubling::LOG2_MAX;
+use crate::kit::doubling::LOG2_MAX;
 
 /// The design decisions that are in force: all of them, except in measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

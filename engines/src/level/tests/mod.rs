@@ -9,7 +9,7 @@ use super::layout::{BucketId, LOCK, Locked, next_version};
 use super::ops::Placed;
 use super::resize::write_roots;
 use super::*;
-use crate::log::Entry;
+use crate::kit::log::Entry;
 use pmem::medium::{Dram, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::{Place as At, PoolKind};
@@ -260,7 +260,7 @@ fn an_entry_that_is_half_another_one() {
     log.erase(medium, written);
     let _written = log.write(medium, &Entry::update(new.level, new.index(), 0, 9u64));
     assert_eq!(log.update_of(medium, new.level, new.index()), Some((0, 9u64)));
-    medium.store(at.word(crate::log::BUCKET), old.index());
+    medium.store(at.word(crate::kit::log::BUCKET), old.index());
     assert_eq!(log.update_of::<Dram, u64>(medium, old.level, old.index()), None);
 }
 

@@ -1,7 +1,7 @@
 //! What only the inside can bring about.
 
 use super::*;
-use crate::doubling::Doubles;
+use crate::kit::doubling::Doubles;
 use index::Index;
 use layout::Locked;
 use pmem::medium::{Dram, Memory};

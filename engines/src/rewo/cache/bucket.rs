@@ -63,7 +63,7 @@ const fn words_of(bytes: usize) -> usize {
 
 /// The slots of a set of bits, lowest first.
 pub(super) fn slots_in(bits: u64) -> impl Iterator<Item = usize> {
-    crate::doubling::slots_in(bits)
+    crate::kit::doubling::slots_in(bits)
 }
 
 impl Seen {

@@ -26,7 +26,7 @@ mod bucket;
 mod state;
 
 use super::layout::{BUCKET_BYTES, Locked};
-use crate::doubling::Hash;
+use crate::kit::doubling::Hash;
 use bucket::{Bucket, LockedBucket, Seen, WORDS, slots_in};
 use index::Fixed;
 use index::hash::{h1, h2};
@@ -445,7 +445,7 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doubling::HOMES;
+    use crate::kit::doubling::HOMES;
 
     fn cache() -> Cache<u64, u64> {
         Cache::new(0, 16, 2).unwrap().unwrap()

@@ -1,8 +1,8 @@
 //! Scans on several threads, items where they do not belong, and helpers that can do nothing.
 
 use super::*;
-use crate::helper::Background;
-use crate::scan::Scanned;
+use crate::kit::helper::Background;
+use crate::kit::scan::Scanned;
 use index::Index;
 use pmem::sync::Mutex;
 use std::collections::HashMap;

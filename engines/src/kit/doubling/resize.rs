@@ -7,8 +7,8 @@
 use super::geometry::{Geometry, Hash, Pair, Resize, SPAN_MAX, pair_among, slots_in};
 use super::tables::{CHANGES, PAIRS, TABLES, Tables, write_roots};
 use crate::Settings;
-use crate::crowded::{Room, refuse_crowd};
-use crate::helper::Refused;
+use crate::kit::crowded::{Room, refuse_crowd};
+use crate::kit::helper::Refused;
 use pmem::pool::Draft;
 use pmem::superblock::Extent;
 use pmem::sync::{Array, AtomicU64, Ordering, pause, spin, thread_index};
@@ -550,13 +550,13 @@ pub(crate) trait Doubles {
 /// What helpers do for a table that doubles: they empty buckets during a resize, and prepare memory.
 macro_rules! helps_doubling {
     ($core:ident) => {
-        impl<M: pmem::Medium, K: index::Fixed, V: index::Fixed> crate::helper::Background
+        impl<M: pmem::Medium, K: index::Fixed, V: index::Fixed> crate::kit::helper::Background
             for $core<M, K, V>
         {
             /// Some 150 us of work.
             const TURNS_AT_ONCE: Option<u32> = Some(8);
 
-            fn signal(&self) -> &crate::helper::Signal {
+            fn signal(&self) -> &crate::kit::helper::Signal {
                 &self.tables.signal
             }
 
@@ -564,12 +564,12 @@ macro_rules! helps_doubling {
                 self.tables.geometry().is_resizing()
             }
 
-            fn take_turn(&self) -> Result<(), crate::helper::Refused> {
-                crate::doubling::Doubles::help_once(self)
+            fn take_turn(&self) -> Result<(), crate::kit::helper::Refused> {
+                crate::kit::doubling::Doubles::help_once(self)
             }
 
             fn prepare(&self) {
-                crate::doubling::Doubles::have_memory(self);
+                crate::kit::doubling::Doubles::have_memory(self);
             }
         }
     };

@@ -2,9 +2,9 @@
 
 use super::geometry::{Geometry, Published, Resize, SPAN_MAX, table_log2, table_of};
 use crate::Settings;
-use crate::helper::Signal;
-use crate::parallel::in_parallel;
-use crate::progress::Progress;
+use crate::kit::helper::Signal;
+use crate::kit::parallel::in_parallel;
+use crate::kit::progress::Progress;
 use pmem::pool::Draft;
 use pmem::sync::{AtomicU64, Mutex, Ordering, PerThread, thread_index};
 use pmem::{LINE, Medium, Offset, OpenError, Pool, SpaceError};

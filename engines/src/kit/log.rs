@@ -32,7 +32,7 @@ const BYTE: u64 = 0xff;
 
 /// Bit of an entry's lock.
 const LOCK: u64 = 1;
-type Locked<'a> = crate::lock::Locked<'a, LOCK>;
+type Locked<'a> = crate::kit::lock::Locked<'a, LOCK>;
 
 const UPDATE: u64 = 1;
 const MOVEMENT: u64 = 2;

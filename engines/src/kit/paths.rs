@@ -1,8 +1,8 @@
 //! Operations with a fast path and a slow one, single and in batches: what an engine must provide, and what follows
 //! from it.
 
-use crate::ahead::{Ahead, BATCH, Foresee};
-use crate::mutation::Likely;
+use crate::kit::ahead::{Ahead, BATCH, Foresee};
+use crate::kit::mutation::Likely;
 use index::{Change, Error, Fixed, Unfinished};
 
 /// A table whose operations have a fast path, which does what nearly all of them need, and a slow one, which does all.

@@ -1,7 +1,7 @@
 //! Helper threads: they do a resize's work in the background, and prepare space for the next one.
 
 use crate::Settings;
-use crate::workers::Workers;
+use crate::kit::workers::Workers;
 use index::Chore;
 use pmem::sync::{AtomicBool, Ordering, RwLock};
 use std::sync::{Arc, OnceLock, RwLockReadGuard, RwLockWriteGuard, Weak};

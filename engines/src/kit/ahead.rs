@@ -1,6 +1,6 @@
 //! Batches: prefetches what operations need, some operations ahead.
 
-use crate::mutation::Likely;
+use crate::kit::mutation::Likely;
 use std::marker::PhantomData;
 
 /// Operations of a batch that are foreseen at once, and most that share a fence.
