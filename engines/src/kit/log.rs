@@ -152,19 +152,8 @@ impl Log {
         }
     }
 
-    /// The slot and the new value of an update of an item in `bucket` that is in the log, for a reader
-    /// who finds out by itself whether that is still under way.
-    pub(crate) fn update_of<M: Medium, V: Fixed>(
-        &self,
-        medium: &M,
-        level: u32,
-        bucket: u64,
-    ) -> Option<(usize, V)> {
-        let entry = self.update_in(medium, bucket, |of| of == level)?;
-        Some((entry.slot, entry.value?))
-    }
-
-    /// As [`Log::update_of`], of a level that `is_wanted`: the entry.
+    /// The update of an item in `bucket`, of a level that `is_wanted`, that is in the log, for a reader who finds out
+    /// by itself whether that is still under way.
     pub(crate) fn update_in<M: Medium, V: Fixed>(
         &self,
         medium: &M,

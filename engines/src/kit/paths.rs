@@ -1,121 +1,63 @@
-//! Operations with a fast path and a slow one, single and in batches: what an engine must provide, and what follows
-//! from it.
+//! Operations with a fast path, which does what nearly all of them need, and a slow one, which does all: single and in
+//! batches.
 
-use crate::kit::ahead::{Ahead, BATCH, Foresee};
-use crate::kit::mutation::Likely;
-use index::{Change, Error, Fixed, Unfinished};
+use super::ahead::{Ahead, BATCH, Known};
+use super::buckets::Buckets;
+use super::change::Mutate;
+use super::mutation::Likely;
+use super::search::Search;
+use super::unfenced::Unfenced;
+use index::{Change, Error, Unfinished, are_words};
+use pmem::Medium;
 
-/// A table whose operations have a fast path, which does what nearly all of them need, and a slow one, which does all.
-pub(crate) trait Paths<K: Fixed, V: Fixed>: Foresee<K> + Sized {
-    /// Changes whose flushes have begun and whose fence is still to come, at most `MOST`, with their locks. What is
-    /// left when it is dropped is made durable, then visible.
-    type Unfenced<'a, const MOST: usize>
-    where
-        Self: 'a;
+/// Whether mutations are compiled anew for each operation, for the instructions of a call that this saves. Not
+/// where accesses cost more than that, nor for types that are not words, of which a program may have many.
+const fn is_inlined<T: Buckets>() -> bool {
+    T::Medium::IS_BARE && are_words::<T::Key, T::Value>()
+}
 
-    fn unfenced<const MOST: usize>(&self) -> Self::Unfenced<'_, MOST>;
-
-    /// Whether mutations are compiled anew for each operation, for the instructions of a call that this saves. Not
-    /// where its accesses cost more than that, nor for types that are not words, of which a program may have many.
-    const IS_INLINED: bool;
-
-    /// What has been foreseen of a key tells its value; `None`: it is left to the slow path.
-    fn get_fast(&self, key: K, known: &Self::Known) -> Option<Option<V>>;
-
-    fn get_slow(&self, key: K) -> Option<V>;
-
-    /// Hints at what a single mutation is about to read and write. This comes before its first lock, whose
-    /// instruction waits for all earlier stores: so the misses overlap with those of the mutation before.
-    #[inline(always)]
-    fn hint(&self, known: &mut Self::Known, likely: Likely) {
-        self.look(known, likely);
-    }
-
-    /// As [`Paths::mutate_slow`]; returns the state before, or `None`: nothing was done.
-    fn mutate_fast<'a, const MOST: usize>(
-        &'a self,
-        unfenced: &mut Self::Unfenced<'a, MOST>,
-        key: K,
-        known: &Self::Known,
-        likely: Likely,
-        decide: &impl Fn(Option<V>) -> Change<V>,
-    ) -> Option<Option<V>>;
-
-    /// [`Paths::mutate_fast`] of a single key, of which nothing is foreseen yet.
-    #[inline(always)]
-    fn mutate_alone(
-        &self,
-        key: K,
-        likely: Likely,
-        decide: &impl Fn(Option<V>) -> Change<V>,
-    ) -> Option<Option<V>> {
-        let mut known = Self::Known::default();
-        self.foresee(key, &mut known);
-        self.hint(&mut known, likely);
-        self.mutate_fast(&mut self.unfenced::<1>(), key, &known, likely, decide)
-    }
-
-    /// As [`Paths::mutate`], with a fence that may be still to come.
-    fn mutate_slow<'a, const MOST: usize>(
-        &'a self,
-        unfenced: &mut Self::Unfenced<'a, MOST>,
-        key: K,
-        likely: Likely,
-        decide: &dyn Fn(Option<V>) -> Change<V>,
-    ) -> Result<Option<V>, Error>;
-
-    /// Replaces the state of `key` by what `decide` makes of it, in one step; returns the state before. `decide` may
-    /// be called several times. `likely`: what it is expected to do.
-    #[inline(always)]
-    fn mutate(
-        &self,
-        key: K,
-        likely: Likely,
-        decide: impl Fn(Option<V>) -> Change<V>,
-    ) -> Result<Option<V>, Error> {
-        if const { Self::IS_INLINED } {
-            mutate_one(self, key, likely, decide)
-        } else {
-            mutate_dyn(self, key, likely, &decide)
-        }
-    }
-
-    /// The values of many keys, with their cache misses overlapped.
-    #[inline(always)]
-    fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
-        get_each(self, keys, out);
-    }
-
-    /// [`Paths::mutate`] for many keys, with their cache misses overlapped and sharing fences.
-    fn mutate_many<T>(
-        &self,
-        items: &[T],
-        out: &mut [Option<V>],
-        key_of: impl Fn(&T) -> K,
-        likely: Likely,
-        decide: impl Fn(&T, Option<V>) -> Change<V>,
-    ) -> Result<(), Unfinished<Error>> {
-        let key_at = |index: usize| key_of(&items[index]);
-        let decide = |index: usize, found| decide(&items[index], found);
-        let out = &mut out[..items.len()];
-        if const { Self::IS_INLINED } {
-            mutate_each(self, out, key_at, likely, decide)
-        } else {
-            mutate_each_dyn(self, out, &key_at, likely, &decide)
-        }
+/// Replaces the state of `key` by what `decide` makes of it, in one step; returns the state before. `decide` may
+/// be called several times. `likely`: what it is expected to do.
+#[inline(always)]
+pub(super) fn mutate<T: Buckets>(
+    table: &T,
+    key: T::Key,
+    likely: Likely,
+    decide: impl Fn(Option<T::Value>) -> Change<T::Value>,
+) -> Result<Option<T::Value>, Error> {
+    if const { is_inlined::<T>() } {
+        mutate_one(table, key, likely, decide)
+    } else {
+        mutate_dyn(table, key, likely, &decide)
     }
 }
 
-/// [`Paths::get_many`] by the fast path, where that suffices.
-pub(crate) fn get_each<K: Fixed, V: Fixed, P: Paths<K, V>>(
-    table: &P,
-    keys: &[K],
-    out: &mut [Option<V>],
-) {
+/// [`mutate`] for many keys, with their cache misses overlapped and sharing fences.
+pub(super) fn mutate_many<T: Buckets, I>(
+    table: &T,
+    items: &[I],
+    out: &mut [Option<T::Value>],
+    key_of: impl Fn(&I) -> T::Key,
+    likely: Likely,
+    decide: impl Fn(&I, Option<T::Value>) -> Change<T::Value>,
+) -> Result<(), Unfinished<Error>> {
+    let key_at = |index: usize| key_of(&items[index]);
+    let decide = |index: usize, found| decide(&items[index], found);
+    let out = &mut out[..items.len()];
+    if const { is_inlined::<T>() } {
+        mutate_each(table, out, key_at, likely, decide)
+    } else {
+        mutate_each_dyn(table, out, &key_at, likely, &decide)
+    }
+}
+
+/// The values of many keys by the fast path, where that suffices, with their cache misses overlapped.
+#[inline(always)]
+pub(crate) fn get_each<T: Buckets>(table: &T, keys: &[T::Key], out: &mut [Option<T::Value>]) {
     let mut ahead = Ahead::new(table, keys.len(), |index| keys[index], Likely::Updates);
     for (index, out) in out.iter_mut().enumerate().take(keys.len()) {
         let (key, known) = ahead.key(index);
-        *out = match table.get_fast(key, known) {
+        *out = match get_fast(table, key, known) {
             Some(found) => found,
             None => table.get_slow(key),
         };
@@ -123,53 +65,74 @@ pub(crate) fn get_each<K: Fixed, V: Fixed, P: Paths<K, V>>(
     }
 }
 
+/// What has been foreseen of a key tells its value; `None`: it is left to the slow path.
+#[inline(always)]
+fn get_fast<T: Buckets>(table: &T, key: T::Key, known: &Known<T>) -> Option<Option<T::Value>> {
+    let found = table.find_fast(known.near.as_ref()?, &known.seen, known.slots, key)?;
+    Some(found.map(|found| found.value))
+}
+
 /// Behind a virtual call mutations are compiled once a type, not once for each operation.
 #[inline(never)]
-fn mutate_dyn<K: Fixed, V: Fixed, P: Paths<K, V>>(
-    table: &P,
-    key: K,
+fn mutate_dyn<T: Buckets>(
+    table: &T,
+    key: T::Key,
     likely: Likely,
-    decide: &dyn Fn(Option<V>) -> Change<V>,
-) -> Result<Option<V>, Error> {
+    decide: &dyn Fn(Option<T::Value>) -> Change<T::Value>,
+) -> Result<Option<T::Value>, Error> {
     mutate_one(table, key, likely, decide)
 }
 
 #[inline(always)]
-fn mutate_one<K: Fixed, V: Fixed, P: Paths<K, V>>(
-    table: &P,
-    key: K,
+fn mutate_one<T: Buckets>(
+    table: &T,
+    key: T::Key,
     likely: Likely,
-    decide: impl Fn(Option<V>) -> Change<V>,
-) -> Result<Option<V>, Error> {
+    decide: impl Fn(Option<T::Value>) -> Change<T::Value>,
+) -> Result<Option<T::Value>, Error> {
     match table.mutate_alone(key, likely, &decide) {
         Some(before) => Ok(before),
         // With another `Unfenced`: that of the fast path stays in registers, since nobody has an address of it.
-        None => mutate_otherwise(table, &mut table.unfenced::<1>(), key, likely, decide),
+        None => mutate_otherwise(table, &mut Unfenced::<T, 1>::new(table), key, likely, decide),
     }
+}
+
+/// [`Mutate::mutate_fast`] of a single key, of which nothing is foreseen yet.
+#[inline(always)]
+pub(super) fn mutate_alone<T: Buckets>(
+    table: &T,
+    key: T::Key,
+    likely: Likely,
+    decide: &impl Fn(Option<T::Value>) -> Change<T::Value>,
+) -> Option<Option<T::Value>> {
+    let mut known = Known::default();
+    known.foresee(table, key);
+    table.hint(&mut known, likely);
+    table.mutate_fast(&mut Unfenced::<T, 1>::new(table), key, &known, likely, decide)
 }
 
 /// As `mutate_dyn`.
 #[inline(never)]
-fn mutate_each_dyn<K: Fixed, V: Fixed, P: Paths<K, V>>(
-    table: &P,
-    out: &mut [Option<V>],
-    key_at: &dyn Fn(usize) -> K,
+fn mutate_each_dyn<T: Buckets>(
+    table: &T,
+    out: &mut [Option<T::Value>],
+    key_at: &dyn Fn(usize) -> T::Key,
     likely: Likely,
-    decide: &dyn Fn(usize, Option<V>) -> Change<V>,
+    decide: &dyn Fn(usize, Option<T::Value>) -> Change<T::Value>,
 ) -> Result<(), Unfinished<Error>> {
     mutate_each(table, out, key_at, likely, decide)
 }
 
 /// Replaces the states of as many keys as `out` has room for, in order.
 #[inline(always)]
-fn mutate_each<K: Fixed, V: Fixed, P: Paths<K, V>>(
-    table: &P,
-    out: &mut [Option<V>],
-    key_at: impl Fn(usize) -> K,
+fn mutate_each<T: Buckets>(
+    table: &T,
+    out: &mut [Option<T::Value>],
+    key_at: impl Fn(usize) -> T::Key,
     likely: Likely,
-    decide: impl Fn(usize, Option<V>) -> Change<V>,
+    decide: impl Fn(usize, Option<T::Value>) -> Change<T::Value>,
 ) -> Result<(), Unfinished<Error>> {
-    let mut unfenced = table.unfenced::<BATCH>();
+    let mut unfenced = Unfenced::<T, BATCH>::new(table);
     let mut ahead = Ahead::new(table, out.len(), key_at, likely);
     for (index, out) in out.iter_mut().enumerate() {
         let (key, known) = ahead.key(index);
@@ -184,16 +147,16 @@ fn mutate_each<K: Fixed, V: Fixed, P: Paths<K, V>>(
     Ok(())
 }
 
-/// [`Paths::mutate_slow`], which is compiled once for all that may be decided. Here and not in the fast path `decide`
+/// [`Mutate::mutate_slow`], which is compiled once for all that may be decided. Here and not in the fast path `decide`
 /// goes to memory, since that has an address of it.
 #[cold]
 #[inline(never)]
-fn mutate_otherwise<'a, K: Fixed, V: Fixed, P: Paths<K, V>, const MOST: usize>(
-    table: &'a P,
-    unfenced: &mut P::Unfenced<'a, MOST>,
-    key: K,
+fn mutate_otherwise<'a, T: Buckets, const MOST: usize>(
+    table: &'a T,
+    unfenced: &mut Unfenced<'a, T, MOST>,
+    key: T::Key,
     likely: Likely,
-    decide: impl Fn(Option<V>) -> Change<V>,
-) -> Result<Option<V>, Error> {
+    decide: impl Fn(Option<T::Value>) -> Change<T::Value>,
+) -> Result<Option<T::Value>, Error> {
     table.mutate_slow(unfenced, key, likely, &decide)
 }

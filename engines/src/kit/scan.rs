@@ -8,11 +8,15 @@
 //! A bucket that appears later lies behind. A dropped bucket has nothing left, and a reused one is where it was. So
 //! only the places of an item count, not why it moves.
 
+use super::buckets::{Buckets, Item, Locked};
 use hashbrown::HashTable;
 use index::{Error, Fixed, is_same};
 use pmem::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Part, fence, run_parts};
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
+
+/// Items that there is room for before a bucket is locked; few buckets have more.
+const ITEMS: usize = 16;
 
 /// The scans under way.
 pub(crate) struct Scans<K> {
@@ -152,34 +156,13 @@ impl<K: Fixed> Scan<K> {
     }
 }
 
-/// A table whose pairs can be visited bucket by bucket.
-pub(crate) trait Scanned<K: Fixed, V: Fixed> {
-    /// The items of a bucket.
-    type Items: AsMut<[Option<(K, V)>]> + IntoIterator<Item = Option<(K, V)>>;
-
-    /// The scans under way.
-    fn scans(&self) -> &Scans<K>;
-
-    /// The numbers of all buckets that may hold items.
-    fn buckets(&self) -> Range<u64>;
-
-    /// The items of a bucket, which are durable, as `take` leaves them while the lock is held.
-    fn take(&self, bucket: u64, take: impl FnOnce(&mut [Option<(K, V)>])) -> Self::Items;
-
-    /// The value of a key.
-    fn value_of(&self, key: K) -> Option<V>;
-
-    /// A hash of a key.
-    fn hash_of(&self, key: K) -> u64;
-
+/// Scans of a table of buckets.
+pub(crate) trait Scanned: Buckets {
     /// Begins a scan of all buckets.
-    fn scan(&self) -> Box<dyn index::Scan<K, V> + '_>
-    where
-        Self: Sized,
-    {
-        let mut list = self.scans().list.lock();
+    fn scan(&self) -> Box<dyn index::Scan<Self::Key, Self::Value> + '_> {
+        let mut list = self.shared().scans.list.lock();
         let buckets = self.announce(&list, 1);
-        Box::new(BucketScan { table: self, open: self.scans().add(&mut list, &buckets) })
+        Box::new(BucketScan { table: self, open: self.shared().scans.add(&mut list, &buckets) })
     }
 
     /// Visits all buckets on so many threads, or fewer if `visit` says so. What is present throughout is met
@@ -187,12 +170,9 @@ pub(crate) trait Scanned<K: Fixed, V: Fixed> {
     fn for_each_on<'a>(
         &'a self,
         threads: usize,
-        visit: &'a (dyn Fn(K, V) -> ControlFlow<()> + Sync),
-    ) where
-        Self: Sync,
-        K: 'a,
-    {
-        let part = |open: Open<'a, K>| {
+        visit: &'a (dyn Fn(Self::Key, Self::Value) -> ControlFlow<()> + Sync),
+    ) {
+        let part = |open: Open<'a, Self::Key>| {
             Box::new(move || {
                 let (mut items, mut is_over) = (Vec::new(), false);
                 while !is_over {
@@ -207,10 +187,7 @@ pub(crate) trait Scanned<K: Fixed, V: Fixed> {
     }
 
     /// [`Scanned::for_each_on`] to the end.
-    fn for_all_on(&self, threads: usize, visit: &(dyn Fn(K, V) + Sync))
-    where
-        Self: Sync,
-    {
+    fn for_all_on(&self, threads: usize, visit: &(dyn Fn(Self::Key, Self::Value) + Sync)) {
         self.for_each_on(threads, &|key, value| {
             visit(key, value);
             ControlFlow::Continue(())
@@ -218,55 +195,60 @@ pub(crate) trait Scanned<K: Fixed, V: Fixed> {
     }
 
     /// Takes the items of the next bucket of a scan; whether there may be more.
-    fn take_some(&self, open: &Open<'_, K>, items: &mut Vec<(K, V)>) -> bool {
+    fn take_some(&self, open: &Open<'_, Self::Key>, items: &mut Vec<Item<Self>>) -> bool {
         let scan = &*open.scan;
-        let bucket = scan.next.load(Ordering::Relaxed);
-        if bucket < scan.end {
-            let taken = self.take(bucket, |items| {
-                if scan.has_passed.load(Ordering::Relaxed) {
-                    for item in items {
-                        *item = item.filter(|&(key, _)| !scan.meet(key, self.hash_of(key)));
-                    }
-                }
-                // Under the lock: for movers it is here or there, never in between.
-                scan.next.store(bucket + 1, Ordering::Relaxed);
-            });
-            items.extend(taken.into_iter().flatten());
+        let number = scan.next.load(Ordering::Relaxed);
+        if number < scan.end {
+            let bucket = Self::bucket_of(number);
+            let first = items.len();
+            // Not while others wait for the bucket.
+            items.reserve(ITEMS);
+            let locked = Locked::wait(self.state(bucket));
+            self.items_of(bucket, items);
+            if scan.has_passed.load(Ordering::Relaxed) {
+                let is_met = |item: &mut Item<Self>| scan.meet(item.0, self.hash(item.0).0);
+                items.extract_if(first.., is_met).for_each(drop);
+            }
+            // Under the lock: for movers it is here or there, never in between.
+            scan.next.store(number + 1, Ordering::Relaxed);
+            drop(locked);
             return true;
         }
         // Nothing lies ahead, so movers report nothing more.
         let passed = std::mem::take(&mut *scan.passed.lock());
         let behind = passed.into_iter().filter(|&(_, passed)| passed == Passed::Back);
-        items.extend(behind.filter_map(|(key, _)| Some((key, self.value_of(key)?))));
+        items.extend(behind.filter_map(|(key, _)| Some((key, self.get(key)?))));
         false
     }
 
     /// Makes scans of as many parts of the buckets known to movers.
-    fn open_scans(&self, parts: u64) -> Vec<Open<'_, K>> {
-        let mut list = self.scans().list.lock();
+    fn open_scans(&self, parts: u64) -> Vec<Open<'_, Self::Key>> {
+        let mut list = self.shared().scans.list.lock();
         let Range { start, end } = self.announce(&list, parts);
         let bound = |part| start + (end - start) * part / parts;
         let buckets = |part| bound(part)..bound(part + 1);
-        (0..parts).map(|part| self.scans().add(&mut list, &buckets(part))).collect()
+        (0..parts).map(|part| self.shared().scans.add(&mut list, &buckets(part))).collect()
     }
 
     /// Tells movers that there will be this many more scans than in the locked list; the buckets that these are of.
-    fn announce(&self, list: &List<K>, count: u64) -> Range<u64> {
-        self.scans().open.store(list.len() as u64 + count, Ordering::Relaxed);
+    fn announce(&self, list: &List<Self::Key>, count: u64) -> Range<u64> {
+        self.shared().scans.open.store(list.len() as u64 + count, Ordering::Relaxed);
         // As in `tell`.
         fence(Ordering::SeqCst);
-        self.buckets()
+        self.numbers()
     }
 }
 
+impl<T: Buckets> Scanned for T {}
+
 /// A scan of all buckets of a table.
-struct BucketScan<'a, T, K> {
+struct BucketScan<'a, T: Buckets> {
     table: &'a T,
-    open: Open<'a, K>,
+    open: Open<'a, T::Key>,
 }
 
-impl<T: Scanned<K, V>, K: Fixed, V: Fixed> index::Scan<K, V> for BucketScan<'_, T, K> {
-    fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> Result<bool, Error> {
+impl<T: Buckets> index::Scan<T::Key, T::Value> for BucketScan<'_, T> {
+    fn take_some(&mut self, pairs: &mut Vec<Item<T>>) -> Result<bool, Error> {
         Ok(self.table.take_some(&self.open, pairs))
     }
 }

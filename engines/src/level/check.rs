@@ -2,19 +2,21 @@
 
 use super::Core;
 use super::layout::{BucketId, LOCK};
+use crate::kit::buckets::Buckets;
+use crate::kit::table::Upkeep;
 use index::{CheckReport, Fixed};
 use pmem::Medium;
 use pmem::sync::Ordering;
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    pub(super) fn check(&self) -> CheckReport {
+    pub(super) fn check_all(&self) -> CheckReport {
         let mut report = CheckReport::default();
         let geometry = self.geometry();
         for level in geometry.levels() {
             for index in 0..1 << level {
                 let bucket = BucketId::new(level, index);
                 let at = self.at(bucket);
-                let word = self.word(bucket).load(Ordering::Acquire);
+                let word = self.state(bucket).load(Ordering::Acquire);
                 report.looked_at += u64::from(self.bucket.slots);
                 if word & LOCK != 0 {
                     report.fault(|| format!("{bucket}: locked, though nothing writes"));
@@ -41,7 +43,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let medium = self.medium();
         let key = self.bucket.key(medium, self.at(bucket), slot);
         let hash = self.hash(key);
-        let print = self.bucket.print_in(self.word(bucket).load(Ordering::Acquire), slot);
+        let print = self.bucket.print_in(self.state(bucket).load(Ordering::Acquire), slot);
         if print != self.print(hash) {
             let expected = self.print(hash);
             report.fault(|| format!("{bucket}, slot {slot}: fingerprint {print}, not {expected}"));

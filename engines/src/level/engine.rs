@@ -6,6 +6,7 @@ use crate::Settings;
 use crate::engine::{
     Describe, Description, HotPath, PairSizes, Parameter, Parameters, Wanted, open_items,
 };
+use crate::kit::buckets::Buckets;
 use crate::sizes::{check_sizes, not_kept};
 use crate::wreck::{Found, Wreck};
 use index::hash::Hasher;

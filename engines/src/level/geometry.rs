@@ -35,7 +35,7 @@ impl Resize {
 /// While the table expands, all levels from `lowest` to below the bottom one are interim: usually
 /// one, but if its items find no room above, the table expands again before they have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Geometry(pub(super) u64);
+pub(crate) struct Geometry(pub(super) u64);
 
 impl Geometry {
     /// A level, in its lowest bits.

@@ -16,6 +16,8 @@
 //! Level *l* has `1 << l` buckets, in one extent; in the sidecar its words begin at index `1 << l`, so that no two
 //! levels share one.
 
+pub(super) use crate::kit::buckets::LOCK;
+use crate::kit::hash::Hash;
 use crate::kit::packed::Packed;
 use index::Fixed;
 use index::fingerprint::{Isa, match_upper_halves};
@@ -24,10 +26,6 @@ use std::cmp::Reverse;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The bucket is locked. Only the lock holder changes the bucket and its word.
-pub(super) const LOCK: u64 = 1;
-/// A value of the bucket is being overwritten, and is in the log.
-pub(super) const WRITING: u64 = 1 << 1;
 /// One version; every change of the fingerprints, or of a value of several words, is a new one.
 const VERSION: u64 = 1 << 2;
 /// Where the fingerprints begin.
@@ -52,12 +50,6 @@ pub(super) const PARAM_DESIGN: usize = 1;
 /// Highest level: a hash has 32 bits for each choice of a bucket.
 pub(super) const LEVEL_MAX: u32 = 32;
 
-/// Stripes of locks by hash: many times as many as threads, few enough to stay in the caches.
-pub(super) const STRIPES: usize = 1 << 13;
-/// Where the bits of a hash begin that choose the stripe: apart from the low ones of either choice,
-/// or the keys of one bucket would share few stripes.
-const STRIPE_SHIFT: u32 = 20;
-
 /// Most slots of a bucket.
 pub const SLOTS_MAX: u32 = 8;
 
@@ -66,12 +58,9 @@ pub(super) const TOKENS_BYTES_MIN: u64 = 1;
 /// Most bytes of a bucket.
 pub(super) const BUCKET_BYTES_MAX: u64 = 512;
 
-/// The lock of a bucket, of a stripe or of a log entry, held until dropped.
-pub(super) type Locked<'a> = crate::kit::lock::Locked<'a, LOCK>;
-
 /// Which bucket of the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct BucketId {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct BucketId {
     pub(super) level: u32,
     /// Index of its word in the sidecar.
     pub(super) word: u64,
@@ -100,18 +89,6 @@ impl BucketId {
 impl std::fmt::Display for BucketId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "level {}, bucket {}", self.level, self.index())
-    }
-}
-
-/// The hash of a key: of its low and its high half each chooses a bucket in each level.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Hash(pub(super) u64);
-
-impl Hash {
-    /// The stripe whose lock excludes other insertions of the key.
-    #[inline(always)]
-    pub(super) fn stripe(self) -> u64 {
-        self.0 >> STRIPE_SHIFT & (STRIPES as u64 - 1)
     }
 }
 
@@ -196,10 +173,8 @@ impl<K: Fixed, V: Fixed> Bucket<K, V> {
 
     /// The fingerprint of a key with this hash. Not 0.
     #[inline(always)]
-    pub(super) fn print(&self, hash: u64) -> u64 {
-        // Mixed: the bits of the hash that chose the bucket are equal for all keys in it.
-        let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        1 + ((mixed * self.prints) >> 32)
+    pub(super) fn print(&self, hash: Hash) -> u64 {
+        hash.print_to(self.prints)
     }
 
     /// The slots of four words with this fingerprint, which [`slot_of_four`] names.

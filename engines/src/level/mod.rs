@@ -46,7 +46,6 @@
 //!    bucket are copied with one fence, and deleted with one.
 //! 8. A shrink that cannot place an item turns back into an expansion.
 
-mod batch;
 mod bucket;
 mod check;
 mod engine;
@@ -57,7 +56,6 @@ mod ops;
 mod recover;
 mod resize;
 mod salvage;
-mod scan;
 mod search;
 mod shape;
 #[cfg(test)]
@@ -69,25 +67,18 @@ pub use shape::{Design, Shape};
 
 use crate::Settings;
 use crate::engine::Describe;
+use crate::kit::buckets::Buckets;
 use crate::kit::log::Log;
-use crate::kit::mutation::{Likely, changes_by_mutation, key_of};
-use crate::kit::packed::second_of;
-use crate::kit::paths::Paths;
 use crate::kit::progress::Progress;
-use crate::kit::scan::{Scanned, Scans};
+use crate::kit::shared::{Shared, no_sidecar};
+use crate::kit::table::{Table, Upkeep, start};
 use crate::sizes::check_sizes;
 use geometry::{Geometry, LEVELS_MAX, Published, Resize};
-use index::hash::Hasher;
-use index::{
-    Change, CheckReport, Error, Fixed, Index, Level, Occupancy, Scan, Shrunk, is_same_state,
-};
-use layout::{
-    BUCKETS, Bucket, BucketId, LEVEL_MAX, LOG, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP, STRIPES,
-};
+use index::{CheckReport, Error, Fixed, Level, Occupancy, Shrunk};
+use layout::{BUCKETS, Bucket, BucketId, LEVEL_MAX, LOG, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP};
 use pmem::sync::{Array, AtomicU64, Mutex, Ordering, PerThread, thread_index};
 use pmem::{Medium, OpenError, Pool};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// No base of a level: those are aligned.
 const NO_BASE: u64 = u64::MAX;
@@ -108,15 +99,11 @@ pub fn engine_params(shape: &Shape) -> [u64; 16] {
 }
 
 /// An open Level hash table.
-pub struct LevelHashing<M: Medium, K: Fixed = u64, V: Fixed = u64> {
-    core: Arc<Core<M, K, V>>,
-    scan_time: Duration,
-}
+pub type LevelHashing<M, K = u64, V = u64> = Table<Core<M, K, V>, K, V>;
 
 /// What operations and recovery share.
-struct Core<M: Medium, K, V> {
+pub struct Core<M: Medium, K, V> {
     pool: Arc<Pool<M>>,
-    hasher: Hasher,
     shape: Shape,
     settings: Settings,
     bucket: Bucket<K, V>,
@@ -126,8 +113,7 @@ struct Core<M: Medium, K, V> {
     words: Array<AtomicU64>,
     /// Per bucket, the resize in which it was drained last; used for interim levels only.
     marks: Array<AtomicU64>,
-    stripes: Array<AtomicU64>,
-    log: Log,
+    shared: Shared<K>,
     published: Published,
     progress: Progress,
     /// Per thread: items inserted less items deleted, by [`count_of`] a level; and [`CHANGES`].
@@ -137,17 +123,13 @@ struct Core<M: Medium, K, V> {
     resizes: AtomicU64,
     /// Held while a resize is begun.
     beginning: Mutex<()>,
-    scans: Scans<K>,
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> LevelHashing<M, K, V> {
     /// Opens the table in `pool`, whose engine parameters are those of [`engine_params`]: makes
     /// it if the pool is new, and else recovers it.
     pub fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
-        let core = Arc::new(Core::open(pool, settings)?);
-        let started = Instant::now();
-        core.recover()?;
-        Ok(LevelHashing { core, scan_time: started.elapsed() })
+        start(Core::open(pool, settings)?, &settings)
     }
 
     /// The table's shape.
@@ -165,21 +147,102 @@ impl<M: Medium, K: Fixed, V: Fixed> LevelHashing<M, K, V> {
     }
 }
 
-impl<M: Medium, K: Fixed, V: Fixed> Drop for LevelHashing<M, K, V> {
-    fn drop(&mut self) {
-        if !self.core.pool.is_inherited() {
-            // So that a closed pool needs no recovery and can be opened read-only.
-            self.core.settle();
+impl<M: Medium, K: Fixed, V: Fixed> Upkeep for Core<M, K, V> {
+    const NAME: &'static str = "LevelHashing";
+
+    fn pool(&self) -> &Pool<M> {
+        &self.pool
+    }
+
+    fn recover(&self) -> Result<(), OpenError> {
+        self.recover_all()
+    }
+
+    fn start(_core: &Arc<Self>, _settings: &Settings) -> Box<dyn Send + Sync> {
+        Box::new(())
+    }
+
+    fn len(&self) -> u64 {
+        // Each thread counts separately; only the sum is a number of pairs. During writes a removal may be seen and its
+        // insertion not: the sum may seem negative.
+        let counts = 0..LEVEL_COUNTS as u32;
+        let sum = counts.map(|level| self.len_of(level)).fold(0, u64::wrapping_add);
+        sum.cast_signed().max(0).cast_unsigned()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        let geometry = self.geometry();
+        let extents = self.pool.extents_of(BUCKETS);
+        let in_use = [geometry.top(), geometry.bottom()];
+        let interims: Vec<u32> = geometry.interims().collect();
+        let level = |name, level: u32| Level {
+            name,
+            pairs: (0..1 << level)
+                .map(|index| self.state(BucketId::new(level, index)).load(Ordering::Relaxed))
+                .map(|word| u64::from(self.bucket.count(word)))
+                .sum(),
+            slots: u64::from(self.bucket.slots) << level,
+            pool_bytes: self.bucket.bytes << level,
+            sidecar_bytes: 8 << level,
+        };
+        let mut levels =
+            vec![level("top level", geometry.top()), level("bottom level", geometry.bottom())];
+        let mut interim =
+            Level { name: "interim level", pairs: 0, slots: 0, pool_bytes: 0, sidecar_bytes: 0 };
+        for each in interims.into_iter().map(|number| level("interim level", number)) {
+            interim.pairs += each.pairs;
+            interim.slots += each.slots;
+            interim.sidecar_bytes += each.sidecar_bytes;
+        }
+        // Levels that are kept for when they are wanted again.
+        interim.pool_bytes = extents
+            .iter()
+            .filter(|extent| !in_use.contains(&u32::from(extent.index)))
+            .map(|extent| extent.bytes)
+            .sum();
+        levels.push(interim);
+        Occupancy {
+            levels,
+            capacity: self.capacity(geometry),
+            resizing: geometry.resize() != Resize::No,
+            resizes: self.resizes.load(Ordering::Relaxed),
+            cached: None,
         }
     }
-}
 
-impl<M: Medium, K: Fixed, V: Fixed> std::fmt::Debug for LevelHashing<M, K, V> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LevelHashing")
-            .field("shape", &self.core.shape)
-            .field("geometry", &self.core.geometry())
-            .finish_non_exhaustive()
+    fn check(&self) -> CheckReport {
+        self.check_all()
+    }
+
+    fn settle(&self) {
+        if self.is_resizing()
+            && let Ok(_write) = self.pool.write()
+        {
+            loop {
+                self.finish_resize();
+                // An item that finds no room in the levels above needs another one.
+                let geometry = self.geometry();
+                let may_grow = self.settings.resize_at <= 1.0;
+                if geometry.resize() == Resize::No
+                    || !may_grow
+                    || self.refuse_crowd(geometry).is_err()
+                    || self.begin_expansion(geometry).is_err()
+                {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn shrink(&self) -> Result<Shrunk, Error> {
+        self.finish_resize();
+        let geometry = self.geometry();
+        if !self.begin_shrink(geometry)? {
+            return Ok(Shrunk::Kept);
+        }
+        self.finish_resize();
+        let has_halved = self.geometry().top() < geometry.top();
+        Ok(if has_halved { Shrunk::Halved } else { Shrunk::Kept })
     }
 }
 
@@ -232,70 +295,25 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             [extent] if extent.bytes == Log::bytes::<V>() => extent.start,
             other => return Err(corrupt(format!("extents of the log: {other:?}, expected one"))),
         };
-        let hasher = Hasher::new(superblock.hash_seed);
-        let reserve = |source| OpenError::Io {
-            action: "reserving memory for",
-            path: "the table's sidecar".into(),
-            source,
-        };
         let buckets_max = (pool.medium().limit() / bucket.bytes).clamp(1, 1 << LEVEL_MAX) as usize;
         // The words of level l begin at index 1 << l, and a shrink leaves the interim level above.
         let words = 2 * buckets_max.next_power_of_two().max(2 << geometry.top());
         Ok(Core {
-            log: Log::new::<V>(log, hasher),
-            hasher,
+            shared: Shared::new::<V>(superblock.hash_seed, log)?,
             settings,
             bucket,
             bases,
-            words: Array::reserve(words, 4 << geometry.top()).map_err(reserve)?,
-            marks: Array::reserve(words, 4 << geometry.top()).map_err(reserve)?,
-            stripes: Array::reserve(STRIPES, STRIPES).map_err(reserve)?,
+            words: Array::reserve(words, 4 << geometry.top()).map_err(no_sidecar)?,
+            marks: Array::reserve(words, 4 << geometry.top()).map_err(no_sidecar)?,
             published: Published::new(geometry),
             progress: Progress::default(),
-            counts: PerThread::new().map_err(reserve)?,
+            counts: PerThread::new().map_err(no_sidecar)?,
             at_open: std::array::from_fn(|_| AtomicU64::new(0)),
             resizes: AtomicU64::new(0),
             beginning: Mutex::new(()),
-            scans: Scans::default(),
             shape,
             pool,
         })
-    }
-
-    fn medium(&self) -> &M {
-        self.pool.medium()
-    }
-
-    #[inline(always)]
-    fn geometry(&self) -> Geometry {
-        self.published.geometry()
-    }
-
-    /// The second output of the hash functions: h1 and h2.
-    #[inline(always)]
-    fn hashed(&self, key: K) -> u64 {
-        second_of(&self.hasher, key)
-    }
-
-    /// Ends a resize that is under way. What cannot be written, a later opening ends.
-    fn settle(&self) {
-        if self.is_resizing()
-            && let Ok(_write) = self.pool.write()
-        {
-            loop {
-                self.finish_resize();
-                // An item that finds no room in the levels above needs another one.
-                let geometry = self.geometry();
-                let may_grow = self.settings.resize_at <= 1.0;
-                if geometry.resize() == Resize::No
-                    || !may_grow
-                    || self.refuse_crowd(geometry).is_err()
-                    || self.begin_expansion(geometry).is_err()
-                {
-                    break;
-                }
-            }
-        }
     }
 
     /// Adds to the calling thread's count of a level.
@@ -310,57 +328,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         counted.fold(self.at_open[word].load(Ordering::Acquire), u64::wrapping_add)
     }
 
-    fn len(&self) -> u64 {
-        // Each thread counts separately; only the sum is a number of pairs. During writes a removal may be seen and its
-        // insertion not: the sum may seem negative.
-        let counts = 0..LEVEL_COUNTS as u32;
-        let sum = counts.map(|level| self.len_of(level)).fold(0, u64::wrapping_add);
-        sum.cast_signed().max(0).cast_unsigned()
-    }
-
     /// Slots that the load factor is relative to.
     fn capacity(&self, geometry: Geometry) -> u64 {
         u64::from(self.bucket.slots) * (3 << geometry.bottom())
-    }
-
-    fn occupancy(&self) -> Occupancy {
-        let geometry = self.geometry();
-        let extents = self.pool.extents_of(BUCKETS);
-        let in_use = [geometry.top(), geometry.bottom()];
-        let interims: Vec<u32> = geometry.interims().collect();
-        let level = |name, level: u32| Level {
-            name,
-            pairs: (0..1 << level)
-                .map(|index| self.word(BucketId::new(level, index)).load(Ordering::Relaxed))
-                .map(|word| u64::from(self.bucket.count(word)))
-                .sum(),
-            slots: u64::from(self.bucket.slots) << level,
-            pool_bytes: self.bucket.bytes << level,
-            sidecar_bytes: 8 << level,
-        };
-        let mut levels =
-            vec![level("top level", geometry.top()), level("bottom level", geometry.bottom())];
-        let mut interim =
-            Level { name: "interim level", pairs: 0, slots: 0, pool_bytes: 0, sidecar_bytes: 0 };
-        for each in interims.into_iter().map(|number| level("interim level", number)) {
-            interim.pairs += each.pairs;
-            interim.slots += each.slots;
-            interim.sidecar_bytes += each.sidecar_bytes;
-        }
-        // Levels that are kept for when they are wanted again.
-        interim.pool_bytes = extents
-            .iter()
-            .filter(|extent| !in_use.contains(&u32::from(extent.index)))
-            .map(|extent| extent.bytes)
-            .sum();
-        levels.push(interim);
-        Occupancy {
-            levels,
-            capacity: self.capacity(geometry),
-            resizing: geometry.resize() != Resize::No,
-            resizes: self.resizes.load(Ordering::Relaxed),
-            cached: None,
-        }
     }
 }
 
@@ -392,62 +362,4 @@ fn initialize<M: Medium>(
         Ok(())
     })?;
     Ok([top.into(), Resize::No as u64, u64::from(top) - 1])
-}
-
-impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for LevelHashing<M, K, V> {
-    fn get(&self, key: K) -> Option<V> {
-        self.core.get(key)
-    }
-
-    #[inline]
-    fn prefetch(&self, key: K) {
-        if let Some(four) = self.core.four(self.core.hash(key)) {
-            self.core.prefetch_words(&four);
-        }
-    }
-
-    fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
-        self.core.get_many(keys, out);
-    }
-
-    changes_by_mutation!(K, V);
-
-    fn scan(&self) -> Box<dyn Scan<K, V> + '_> {
-        self.core.scan()
-    }
-
-    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(K, V) + Sync)) {
-        self.core.for_all_on(threads, visit);
-    }
-
-    fn len(&self) -> u64 {
-        self.core.len()
-    }
-
-    fn occupancy(&self) -> Occupancy {
-        self.core.occupancy()
-    }
-
-    fn check(&self) -> CheckReport {
-        self.core.check()
-    }
-
-    fn settle(&self) {
-        self.core.settle();
-    }
-
-    fn shrink(&self) -> Result<Shrunk, Error> {
-        self.core.finish_resize();
-        let geometry = self.core.geometry();
-        if !self.core.begin_shrink(geometry)? {
-            return Ok(Shrunk::Kept);
-        }
-        self.core.finish_resize();
-        let has_halved = self.core.geometry().top() < geometry.top();
-        Ok(if has_halved { Shrunk::Halved } else { Shrunk::Kept })
-    }
-
-    fn scan_time(&self) -> Duration {
-        self.scan_time
-    }
 }

@@ -1,217 +1,407 @@
-//! Deletion, insertion and update: algorithms 2 to 4 (section 4).
+//! Deletion, insertion and update (algorithms 2 to 4, section 4) as the kit asks for them: where an item goes, the
+//! movement that insertions come to, and by which token a change is committed.
 
 use super::Core;
-use super::bucket::Unfenced;
+use super::bucket::Change;
+use super::fast::{Four, FourSeen};
 use super::geometry::Geometry;
-use super::layout::{BucketId, Hash, Locked, WRITING, next_version};
-use super::search::Found;
+use super::layout::{BucketId, LOCK, next_version, slot_of_four};
+use crate::kit::ahead::Known;
+use crate::kit::buckets::{Buckets, Locked, Placed};
+use crate::kit::change::Mutate;
+use crate::kit::hash::{Hash, slots_in};
 use crate::kit::log::Entry;
 use crate::kit::mutation::Likely;
-use index::{Change, Error, Fixed, is_same};
-use pmem::sync::{Ordering, fence, spin};
+use crate::kit::shared::Shared;
+use crate::kit::unfenced::Unfenced;
+use index::{Error, Fixed, is_same};
+use pmem::sync::{AtomicU64, Ordering};
 use pmem::{Medium, Offset};
+use std::ops::Range;
 
-/// How the attempt to place an item ended.
-pub(super) enum Placed {
-    Done,
-    /// The geometry has changed.
-    Stale,
-    /// Neither its buckets have room nor could any be made.
-    NoRoom,
-    /// As [`Placed::NoRoom`], but somebody held a bucket to which an item could have been moved.
-    Busy,
-}
+impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
+    type Key = K;
+    type Value = V;
+    type Medium = M;
+    type Geometry = Geometry;
+    type Bucket = BucketId;
+    type Spot = usize;
+    type Near = Four;
+    type Seen = FourSeen;
+    type Pending = Change;
+    type Copied = u64;
+    type Aside = ();
+    /// The level to which an item is moved.
+    type Way = u32;
 
-impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// Replaces the state of `key` by what `decide` makes of it, in one step; returns the state before. `decide` may be
-    /// called several times. `likely`: what it is expected to do.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn mutate_slow<'a, const MOST: usize>(
-        &'a self,
-        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
-        key: K,
-        mut likely: Likely,
-        decide: &dyn Fn(Option<V>) -> Change<V>,
-    ) -> Result<Option<V>, Error> {
-        let hash = self.hash(key);
-        let mut retries = 0;
-        loop {
-            // An absence lasts only while nobody else may insert this key. (The buckets' locks do
-            // not do for that: two insertions of one key may go to different buckets.)
-            let stripe = (likely == Likely::Inserts).then(|| unfenced.lock_stripe(hash.stripe()));
-            if let Some(Found { bucket, slot, .. }) = self.find_slow(key, hash) {
-                match self.change(unfenced, stripe, (bucket, slot), key, hash, decide) {
-                    Some(value) => return Ok(Some(value)),
-                    None => spin(&mut retries),
-                }
-                continue;
-            }
-            let Change::Put(value) = decide(None) else { return Ok(None) };
-            if stripe.is_none() {
-                likely = Likely::Inserts;
-                continue;
-            }
-            let geometry = self.geometry();
-            match self.insert(unfenced, geometry, key, value, hash) {
-                Placed::Done => {
-                    unfenced.end_change(stripe, 1, 0);
-                    return Ok(None);
-                }
-                Placed::Stale => {}
-                Placed::Busy => spin(&mut retries),
-                Placed::NoRoom => {
-                    drop(stripe);
-                    unfenced.commit();
-                    self.make_room(geometry)?;
-                    // Another thread may be at it.
-                    spin(&mut retries);
-                }
-            }
-        }
+    const NOTHING_ASIDE: () = ();
+
+    #[inline(always)]
+    fn medium(&self) -> &M {
+        self.pool.medium()
     }
 
-    /// Does what `decide` says of the value in a slot, and returns the value; `None`: the key is no
-    /// longer there.
     #[inline(always)]
-    pub(super) fn change<'a, const MOST: usize>(
-        &'a self,
-        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
-        stripe: Option<Locked<'a>>,
-        (bucket, slot): (BucketId, usize),
+    fn geometry(&self) -> Geometry {
+        self.published.geometry()
+    }
+
+    #[inline(always)]
+    fn shared(&self) -> &Shared<K> {
+        &self.shared
+    }
+
+    /// The bucket's word of the sidecar.
+    #[inline(always)]
+    fn state(&self, bucket: BucketId) -> &AtomicU64 {
+        self.words.get(bucket.word as usize)
+    }
+
+    #[inline(always)]
+    fn next_version(word: u64) -> u64 {
+        next_version(word)
+    }
+
+    #[inline(always)]
+    fn set_state(&self, bucket: BucketId, word: u64) {
+        self.set_word(bucket, word);
+    }
+
+    #[inline(always)]
+    fn wraps(&self) -> u64 {
+        self.published.wraps()
+    }
+
+    /// Dynamic search (section 3.2.1): the level with more items first.
+    fn places(&self, geometry: Geometry, hash: Hash) -> impl Iterator<Item = [BucketId; 2]> {
+        let (top, bottom) = (geometry.top(), geometry.bottom());
+        let levels = if self.published.is_bottom_first() { [bottom, top] } else { [top, bottom] };
+        let levels = levels.into_iter().chain(geometry.interims());
+        levels.map(move |level| self.candidates(level, hash))
+    }
+
+    fn look_in(
+        &self,
+        bucket: BucketId,
+        word: u64,
         key: K,
         hash: Hash,
-        decide: &(impl Fn(Option<V>) -> Change<V> + ?Sized),
-    ) -> Option<V> {
-        let locked = unfenced.lock(bucket);
-        let at = self.at(bucket);
-        let (found, value) = self.bucket.pair(self.medium(), at, slot);
-        if self.tokens(at) & 1 << slot == 0 || !is_same(found, key) {
-            return None;
-        }
-        match decide(Some(value)) {
-            Change::Keep => {}
-            Change::Put(new) => {
-                if let Some(word) = self.update(bucket, slot, key, new, hash) {
-                    unfenced.push(bucket, locked, word);
-                    unfenced.end_change(stripe, 0, 0);
-                }
-            }
-            Change::Remove => {
-                let word = self.delete(bucket, at, slot);
-                unfenced.push(bucket, locked, word);
-                self.count_at(bucket.level, -1);
-                unfenced.end_change(stripe, 0, 1);
-            }
-        }
-        Some(value)
+        _is_first: bool,
+    ) -> (Option<usize>, u64) {
+        self.look_for(bucket, word, key, self.print(hash))
     }
 
-    /// Algorithm 2, the bucket being locked. Returns what the bucket's word becomes after a fence that
-    /// is still to come.
+    fn value_in(&self, bucket: BucketId, slot: usize) -> V {
+        self.bucket.value(self.medium(), self.at(bucket), slot)
+    }
+
+    fn persist_item(&self, bucket: BucketId, slot: usize) {
+        self.flush_beyond(self.at(bucket), slot);
+        self.medium().persist(self.at(bucket));
+    }
+
+    fn persist_absence(&self, bucket: BucketId, shown: u64) {
+        if shown != 0 {
+            self.medium().persist(self.at(bucket));
+        }
+    }
+
+    fn in_log(bucket: BucketId, slot: usize) -> (u32, u64, usize) {
+        (bucket.level, bucket.index(), slot)
+    }
+
+    fn is_in_log_of(bucket: BucketId, level: u32) -> bool {
+        level == bucket.level
+    }
+
+    fn used(&self, bucket: BucketId) -> u64 {
+        self.tokens(self.at(bucket))
+    }
+
+    fn key_in(&self, bucket: BucketId, slot: usize) -> K {
+        self.bucket.key(self.medium(), self.at(bucket), slot)
+    }
+
     #[inline(always)]
-    fn delete(&self, bucket: BucketId, at: Offset, slot: usize) -> u64 {
-        self.show(at, 0, 1 << slot);
-        let word = self.word(bucket).load(Ordering::Relaxed);
-        next_version(self.bucket.without(word, slot))
+    fn near(&self, hash: Hash) -> Option<Four> {
+        self.four(hash)
+    }
+
+    #[inline(always)]
+    fn see(&self, four: &Four) -> FourSeen {
+        let (wraps, words) = (self.published.wraps(), self.words.as_slice());
+        let words = four.words.map(|word| words[word as usize].load(Ordering::Acquire));
+        FourSeen { words, wraps }
+    }
+
+    #[inline(always)]
+    fn changes(&self, four: &Four, seen: &FourSeen) -> (u64, u64) {
+        let now = self.see(four);
+        let changes = (0..4).fold(0, |changes, nth| changes | now.words[nth] ^ seen.words[nth]);
+        (if now.wraps == seen.wraps { changes } else { u64::MAX }, 0)
+    }
+
+    #[inline(always)]
+    fn slots_with(&self, seen: &FourSeen, hash: Hash) -> u32 {
+        self.bucket.slots_with(&seen.words, self.print(hash))
+    }
+
+    #[inline(always)]
+    fn nth_slot(bit: u32) -> (usize, usize) {
+        slot_of_four(bit)
+    }
+
+    #[inline(always)]
+    fn spot(slot: usize) -> usize {
+        slot
+    }
+
+    #[inline(always)]
+    fn item(&self, bucket: BucketId, slot: usize) -> (K, V) {
+        self.bucket.pair(self.medium(), self.at(bucket), slot)
+    }
+
+    /// The less-loaded one of the top level, if that has room, else of the bottom level; if that has.
+    #[inline(always)]
+    fn room(&self, seen: &FourSeen) -> Option<(usize, usize)> {
+        let empty = seen.words.map(|word| self.bucket.empty_slots(word));
+        let [top, bottom] = [0, 2].map(|nth| nth + usize::from(empty[nth + 1] > empty[nth]));
+        let has_bottom = self.shape.design.two_levels;
+        let nth = if empty[top] == 0 && has_bottom { bottom } else { top };
+        Some((nth, self.bucket.empty_slot(seen.words[nth])?))
+    }
+
+    #[inline(always)]
+    fn prefetch_states(&self, four: &Four) {
+        for word in four.words {
+            self.words.prefetch(word as usize);
+        }
+    }
+
+    /// In two buckets: these are where most items are.
+    #[inline(always)]
+    fn prefetch_items(&self, four: &Four) {
+        let first = if self.published.is_bottom_first() { 2 } else { 0 };
+        for nth in [first, first + 1] {
+            self.medium().prefetch(self.at(four.bucket_of(nth)));
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch_slot(&self, bucket: BucketId, slot: usize) {
+        let beyond = self.bucket.beyond_tokens(slot);
+        if !beyond.is_empty() {
+            self.medium().prefetch_write(self.at(bucket).add(beyond.start));
+        }
+    }
+
+    /// The item in the first slot with the fingerprint is about to be read; or, if there is none, a slot to be written.
+    #[inline(always)]
+    fn prefetch_likely(&self, known: &Known<Self>, likely: Likely) {
+        let Some(four) = &known.near else { return };
+        let (nth, slot) = if known.slots != 0 {
+            slot_of_four(known.slots.trailing_zeros())
+        } else {
+            match self.room(&known.seen) {
+                Some(room) if likely == Likely::Inserts => room,
+                _ => return,
+            }
+        };
+        // The lines of the tokens and of the item's end.
+        let at = self.at(four.bucket_of(nth));
+        self.medium().prefetch(at);
+        let beyond = self.bucket.beyond_tokens(slot);
+        if !beyond.is_empty() {
+            self.medium().prefetch(at.add(beyond.end - 1));
+        }
+    }
+
+    #[inline(always)]
+    fn hint(&self, known: &mut Known<Self>, _likely: Likely) {
+        if let Some(four) = &known.near {
+            self.prefetch_items(four);
+        }
+    }
+
+    #[inline(always)]
+    fn see_again(&self, known: &Known<Self>, _likely: Likely) -> Option<(FourSeen, u32)> {
+        let seen = self.see(known.near.as_ref()?);
+        let slots = self.slots_with(&seen, known.hash);
+        Some((seen, slots))
+    }
+
+    #[inline(always)]
+    fn value_if_there(&self, bucket: BucketId, slot: usize, key: K) -> Option<V> {
+        let (found, value) = self.item(bucket, slot);
+        (self.used(bucket) & 1 << slot != 0 && is_same(found, key)).then_some(value)
+    }
+
+    /// Log-free insertion (section 3.3.2), and update (section 3.3.4).
+    #[inline(always)]
+    fn fill(
+        &self,
+        (bucket, slot): (BucketId, usize),
+        item: (K, V),
+        hash: Hash,
+        clear: u64,
+    ) -> Change {
+        let is_late = self.store_item(self.at(bucket), slot, item);
+        let mut word = self.state(bucket).load(Ordering::Relaxed);
+        if clear == 0 {
+            self.count_at(bucket.level, 1);
+        } else {
+            // One version, not one for each slot: none may be skipped, or coming around would be missed.
+            word = self.bucket.without(word, clear.trailing_zeros() as usize);
+        }
+        let word = next_version(self.bucket.with(word, slot, self.print(hash)));
+        Change { bucket, word, set: 1 << slot, clear: clear as u8, is_late }
+    }
+
+    #[inline(always)]
+    fn commit(&self, change: &Change) {
+        self.set_tokens(self.at(change.bucket), change.set.into(), change.clear.into());
+    }
+
+    /// Algorithm 2.
+    #[inline(always)]
+    fn erase(&self, bucket: BucketId, slot: usize) -> Change {
+        self.set_tokens(self.at(bucket), 0, 1 << slot);
+        self.count_at(bucket.level, -1);
+        let word = self.state(bucket).load(Ordering::Relaxed);
+        let word = next_version(self.bucket.without(word, slot));
+        Change { bucket, word, ..Change::default() }
+    }
+
+    #[inline(always)]
+    fn unseen(&self, bucket: BucketId) -> Change {
+        Change { bucket, word: self.state(bucket).load(Ordering::Relaxed), ..Change::default() }
+    }
+
+    #[inline(always)]
+    fn value_word(&self, bucket: BucketId, slot: usize) -> Option<Offset> {
+        if !self.shape.design.in_place_update {
+            return None;
+        }
+        self.bucket.value_word(self.at(bucket), slot)
+    }
+
+    #[inline(always)]
+    fn slot_for_update(&self, bucket: BucketId, slot: usize) -> Option<(usize, u64)> {
+        if !self.shape.design.log_free_update {
+            return None;
+        }
+        self.empty_slot(bucket).map(|to| (to, 1 << slot))
+    }
+
+    fn overwrite(&self, bucket: BucketId, slot: usize, (_, value): (K, V)) {
+        self.bucket.fill_value(self.medium(), self.at(bucket), slot, value);
+        self.flush_item(self.at(bucket), slot);
+        self.medium().fence();
+    }
+
+    #[inline(always)]
+    fn show_locked(&self, change: &mut Change) {
+        self.set_word(change.bucket, change.word | LOCK);
+    }
+
+    #[inline(always)]
+    fn show(&self, change: &mut Change) {
+        self.set_word(change.bucket, change.word & !LOCK);
+    }
+
+    #[inline(always)]
+    fn add_copied(copied: &mut u64, slot: usize) {
+        *copied |= 1 << slot;
+    }
+
+    fn delete_copied(&self, source: BucketId, copied: u64) {
+        self.delete_slots(source, copied);
+        self.count_at(source.level, -i64::from(copied.count_ones()));
+    }
+
+    #[inline(always)]
+    fn empty_slots(&self, bucket: BucketId) -> u32 {
+        self.bucket.empty_slots(self.state(bucket).load(Ordering::Relaxed))
+    }
+
+    #[inline(always)]
+    fn empty_slot(&self, bucket: BucketId) -> Option<usize> {
+        self.bucket.empty_slot(self.state(bucket).load(Ordering::Relaxed))
     }
 
     /// Algorithm 3: into the less-loaded top bucket, then the less-loaded bottom bucket, then by
     /// at most one movement.
-    pub(super) fn insert<'a, const MOST: usize>(
+    fn insert<'a, const MOST: usize>(
         &'a self,
-        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
+        unfenced: &mut Unfenced<'a, Self, MOST>,
         geometry: Geometry,
-        key: K,
-        value: V,
-        hash: Hash,
-    ) -> Placed {
-        let top = self.candidates(geometry.top(), hash);
-        let bottom = self.candidates(geometry.bottom(), hash);
-        let levels = if self.shape.design.two_levels { 2 } else { 1 };
-        for candidates in [top, bottom].into_iter().take(levels) {
-            for bucket in self.less_loaded_first(candidates) {
-                let word = self.word(bucket).load(Ordering::Relaxed);
-                let Some(slot) = self.bucket.empty_slot(word) else { continue };
-                // While the lock is taken.
-                let at = self.at(bucket);
-                self.medium().prefetch_write(at.add(self.bucket.item_at(slot)));
-                let Some(locked) = unfenced.lock_under(geometry, bucket) else {
-                    return Placed::Stale;
-                };
-                let word = self.word(bucket).load(Ordering::Relaxed);
-                if let Some(slot) = self.bucket.empty_slot(word) {
-                    self.insert_into(unfenced, (bucket, slot), locked, (key, value), hash);
-                    return Placed::Done;
-                }
-            }
-        }
-        if !self.shape.design.movement {
-            return Placed::NoRoom;
-        }
-        // Else an item could not be moved to a bucket that is locked for a change before this one,
-        // and a table that may not grow be called full.
-        unfenced.commit();
-        match self.try_movement(geometry, hash) {
-            Ok((bucket, slot, locked)) => {
-                self.insert_into(unfenced, (bucket, slot), locked, (key, value), hash);
-                Placed::Done
-            }
-            Err(placed) => placed,
-        }
-    }
-
-    /// Inserts an item into an empty slot of a locked bucket.
-    fn insert_into<'a, const MOST: usize>(
-        &self,
-        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
-        (bucket, slot): (BucketId, usize),
-        locked: Locked<'a>,
         item: (K, V),
         hash: Hash,
-    ) {
-        let word = self.word(bucket).load(Ordering::Relaxed);
-        let word = next_version(self.bucket.with(word, slot, self.print(hash)));
-        unfenced.insert((bucket, self.at(bucket), slot), locked, item, word);
-        self.count_at(bucket.level, 1);
-    }
-
-    fn less_loaded_first(&self, [first, second]: [BucketId; 2]) -> [BucketId; 2] {
-        let load = |bucket| self.bucket.count(self.word(bucket).load(Ordering::Relaxed));
-        if load(first) > load(second) { [second, first] } else { [first, second] }
-    }
-
-    /// TryMovement: moves an item of one of the key's full buckets to its other bucket in that
-    /// level, or from the bottom level to the top one. Returns the slot that this empties, its bucket
-    /// locked.
-    #[cold]
-    #[inline(never)]
-    fn try_movement(
-        &self,
-        geometry: Geometry,
-        hash: Hash,
-    ) -> Result<(BucketId, usize, Locked<'_>), Placed> {
-        let design = &self.shape.design;
-        let (top, bottom) = (geometry.top(), geometry.bottom());
-        let mut is_busy = false;
-        let to_bottom = design.two_levels.then_some((bottom, bottom));
-        let to_top = (design.two_levels && design.bottom_to_top).then_some((bottom, top));
-        for (from_level, to_level) in [Some((top, top)), to_bottom, to_top].into_iter().flatten() {
-            for from in self.candidates(from_level, hash) {
-                let Some(locked) = self.lock_under(geometry, from, || {}) else {
-                    return Err(Placed::Stale);
-                };
-                // Another thread's removal may have made room.
-                let empty = self.bucket.empty_slot(self.word(from).load(Ordering::Relaxed));
-                let freed = empty.or_else(|| self.move_one(geometry, from, to_level, &mut is_busy));
-                if let Some(slot) = freed {
-                    return Ok((from, slot, locked));
-                }
+    ) -> Placed {
+        let levels = if self.shape.design.two_levels { 2 } else { 1 };
+        for level in [geometry.top(), geometry.bottom()].into_iter().take(levels) {
+            let pair = self.candidates(level, hash);
+            match self.insert_into_emptier(unfenced, geometry, pair, item, hash) {
+                Placed::NoRoom => {}
+                placed => return placed,
             }
         }
-        Err(if is_busy { Placed::Busy } else { Placed::NoRoom })
+        if self.shape.design.movement {
+            self.insert_moving(unfenced, geometry, item, hash)
+        } else {
+            Placed::NoRoom
+        }
     }
 
+    /// TryMovement: an item of one of the key's full buckets goes to its other bucket in that
+    /// level, or from the bottom level to the top one.
+    fn ways(&self, geometry: Geometry, hash: Hash) -> impl Iterator<Item = (BucketId, u32)> {
+        let design = &self.shape.design;
+        let (top, bottom) = (geometry.top(), geometry.bottom());
+        let to_bottom = design.two_levels.then_some((bottom, bottom));
+        let to_top = (design.two_levels && design.bottom_to_top).then_some((bottom, top));
+        let ways = [Some((top, top)), to_bottom, to_top].into_iter().flatten();
+        ways.flat_map(move |(from, to)| self.candidates(from, hash).map(|bucket| (bucket, to)))
+    }
+
+    fn free_slot(
+        &self,
+        geometry: Geometry,
+        bucket: BucketId,
+        to_level: u32,
+        is_busy: &mut bool,
+    ) -> Option<(usize, Option<Locked<'_>>)> {
+        self.move_one(geometry, bucket, to_level, is_busy).map(|slot| (slot, None))
+    }
+
+    fn grow(&self, geometry: Geometry, _hash: Hash) -> Result<(), Error> {
+        Ok(self.make_room(geometry)?)
+    }
+
+    #[inline(always)]
+    fn count(&self, inserted: u64, removed: u64) {
+        self.look_after(inserted, removed);
+    }
+
+    /// In the order of their words in the sidecar.
+    fn numbers(&self) -> Range<u64> {
+        self.geometry().words()
+    }
+
+    fn number(bucket: BucketId) -> u64 {
+        bucket.word
+    }
+
+    fn bucket_of(word: u64) -> BucketId {
+        BucketId::of_word(word)
+    }
+
+    fn items_of(&self, bucket: BucketId, items: &mut Vec<(K, V)>) {
+        items.extend(slots_in(self.used(bucket)).map(|slot| self.item(bucket, slot)));
+    }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Moves an item of a locked bucket to another of its buckets, in `to_level`; returns the slot
     /// that this frees. Sets `is_busy` if somebody else holds one that has room.
     pub(super) fn move_one(
@@ -227,12 +417,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let hash = self.hash(key);
             for to in self.candidates(to_level, hash) {
                 let has_room =
-                    |to| self.bucket.empty_slot(self.word(to).load(Ordering::Relaxed)).is_some();
+                    |to| self.bucket.empty_slot(self.state(to).load(Ordering::Relaxed)).is_some();
                 if to == from || !has_room(to) {
                     continue;
                 }
                 // Only tried: its holder may be waiting for the one held here.
-                let Some(_locked) = Locked::attempt(self.word(to)) else {
+                let Some(_locked) = Locked::attempt(self.state(to)) else {
                     *is_busy = true;
                     continue;
                 };
@@ -240,14 +430,15 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                     // Its level may have become interim, and this bucket been emptied for good.
                     return None;
                 }
-                let word = self.word(to).load(Ordering::Relaxed);
+                let word = self.state(to).load(Ordering::Relaxed);
                 let Some(empty) = self.bucket.empty_slot(word) else { continue };
                 let value = self.bucket.value(medium, from_at, slot);
                 // A crash between copy and deletion leaves the item twice; recovery looks here.
-                let _entry =
-                    self.log.write(medium, &Entry::<V>::movement(from.level, from.index(), slot));
-                self.fill(self.at(to), empty, key, value, 0);
-                medium.fence();
+                let _entry = self
+                    .shared
+                    .log
+                    .write(medium, &Entry::<V>::movement(from.level, from.index(), slot));
+                self.put_durably(self.at(to), empty, (key, value));
                 self.set_word(to, next_version(self.bucket.with(word, empty, self.print(hash))));
                 self.tell_scans(key, from, to);
                 self.delete_slots(from, 1 << slot);
@@ -257,53 +448,5 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
         }
         None
-    }
-
-    /// Algorithm 4, the bucket being locked: in place if one word is all that changes, else
-    /// log-free into an empty slot, else over the old value, with the new one in the log. Returns
-    /// what the bucket's word becomes after a fence that is still to come; `None`: all is done.
-    #[inline(always)]
-    fn update(&self, bucket: BucketId, slot: usize, key: K, value: V, hash: Hash) -> Option<u64> {
-        let (medium, at) = (self.medium(), self.at(bucket));
-        let word = self.word(bucket).load(Ordering::Relaxed);
-        let design = &self.shape.design;
-        if design.in_place_update
-            && let Some(at) = self.bucket.value_word(at, slot)
-        {
-            // A reader that sees the value sees the lock.
-            fence(Ordering::Release);
-            medium.store(at, value.word(0));
-            medium.flush(at);
-            return Some(word);
-        }
-        if design.log_free_update
-            && let Some(empty) = self.bucket.empty_slot(word)
-        {
-            self.fill(at, empty, key, value, 1 << slot);
-            // One version, not one for each slot: none may be skipped, or coming around would be
-            // missed.
-            let word = self.bucket.without(word, slot);
-            return Some(next_version(self.bucket.with(word, empty, self.print(hash))));
-        }
-        self.update_logged(bucket, slot, value);
-        None
-    }
-
-    #[cold]
-    fn update_logged(&self, bucket: BucketId, slot: usize, value: V) {
-        let (medium, at) = (self.medium(), self.at(bucket));
-        let entry =
-            self.log.write(medium, &Entry::update(bucket.level, bucket.index(), slot, value));
-        // From here on recovery ends the update, so a reader may report the new value.
-        let word = self.word(bucket).load(Ordering::Relaxed);
-        self.set_word(bucket, word | WRITING);
-        // A thread that sees the value also sees that it is being written.
-        fence(Ordering::Release);
-        self.bucket.fill_value(medium, at, slot, value);
-        self.flush_item(at, slot);
-        medium.fence();
-        self.set_word(bucket, next_version(word));
-        // Before the lock is given back: recovery must not do it again over a later value.
-        self.log.erase(medium, entry);
     }
 }

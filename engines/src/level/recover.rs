@@ -8,6 +8,7 @@
 use super::geometry::{Geometry, Resize};
 use super::layout::BucketId;
 use super::{Core, count_of};
+use crate::kit::buckets::Buckets;
 use crate::kit::log::Entry;
 use crate::kit::parallel::in_parallel;
 use index::Fixed;
@@ -19,14 +20,14 @@ use std::ops::Range;
 const BUCKETS_PER_THREAD: u64 = 4096;
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    pub(super) fn recover(&self) -> Result<(), OpenError> {
+    pub(super) fn recover_all(&self) -> Result<(), OpenError> {
         let geometry = self.geometry();
         for level in geometry.levels() {
             self.words.advise(1 << level..2 << level, false);
             let pairs = self.in_parallel(level, |range| self.rebuild(level, range))?;
             self.at_open[count_of(level)].fetch_add(pairs, Ordering::Relaxed);
         }
-        for (at, entry) in self.log.read(self.medium()) {
+        for (at, entry) in self.shared.log.read(self.medium()) {
             self.replay(geometry, at, &entry)?;
         }
         let mut undrained = Vec::new();
@@ -77,7 +78,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 let print = self.print(self.hash(self.bucket.key(medium, at, slot)));
                 word = self.bucket.with(word, slot, print);
             }
-            self.word(bucket).store(word, Ordering::Release);
+            self.state(bucket).store(word, Ordering::Release);
             items += u64::from(tokens.count_ones());
         }
         Ok(items)
@@ -107,7 +108,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         if value.is_some() {
             self.unless_read_only()?;
-            self.log.erase_at(self.medium(), at);
+            self.shared.log.erase_at(self.medium(), at);
         }
         Ok(())
     }

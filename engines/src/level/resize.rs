@@ -4,16 +4,15 @@
 //! must rehash a third of the buckets (or two thirds), and the table then has room for many times as many insertions.
 //! So with a few buckets for each insertion a resize ends long before the next one.
 
-use super::bucket::Unfenced;
 use super::geometry::{Geometry, LEVELS_MAX, Resize};
-use super::layout::{
-    BUCKETS, BucketId, LEVEL_MAX, Locked, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP, SLOTS_MAX,
-};
-use super::ops::Placed;
+use super::layout::{BUCKETS, BucketId, LEVEL_MAX, ROOT_LOWEST, ROOT_RESIZE, ROOT_TOP};
 use super::{CHANGES, Core, NO_BASE};
 use crate::Settings;
+use crate::kit::buckets::{Buckets, Locked, Placed};
+use crate::kit::change::Mutate;
 use crate::kit::crowded::{Room, refuse_crowd};
 use crate::kit::progress::Copying;
+use crate::kit::table::Upkeep;
 use index::Fixed;
 use pmem::pool::Draft;
 use pmem::sync::{AtomicU64, Ordering, spin, thread_index};
@@ -235,7 +234,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if is_drained() {
             return Ok(());
         }
-        let _locked = Locked::wait(self.word(bucket));
+        let _locked = Locked::wait(self.state(bucket));
         if self.geometry() != geometry {
             return Err(Stale);
         }
@@ -268,22 +267,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Inserts the items of a locked interim bucket into the other levels, and then deletes them
     /// here.
     fn copy_out(&self, geometry: Geometry, bucket: BucketId) -> Placed {
-        let medium = self.medium();
         let _copying = self.copying(geometry);
-        let mut unfenced = Unfenced::<M, K, V, { SLOTS_MAX as usize }>::from(self, bucket);
-        let at = self.at(bucket);
-        let mut tokens = self.tokens(at);
-        while tokens != 0 {
-            let slot = tokens.trailing_zeros() as usize;
-            tokens &= tokens - 1;
-            let key = self.bucket.key(medium, at, slot);
-            let value = self.bucket.value(medium, at, slot);
-            match self.insert(&mut unfenced, geometry, key, value, self.hash(key)) {
-                Placed::Done => unfenced.end_copy(slot, key),
-                other => return other,
-            }
-        }
-        Placed::Done
+        self.copy_out_of(geometry, bucket, self.used(bucket))
     }
 
     /// Announces that items are about to be copied under this geometry, if it is one of a shrink.

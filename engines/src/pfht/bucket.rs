@@ -1,32 +1,50 @@
-//! A bucket: where it is, its record, its lock; and changes that share a fence.
+//! A bucket: where it is, its record, and what is stored there.
 
 use super::Core;
 use super::layout::{
-    BUCKET_BYTES, Bucket, LOCK, Locked, PRINTS, RECORD_WORDS, Record, STASHED, STATE,
-    state_and_prints, with_new_version,
+    BUCKET_BYTES, Bucket, PRINTS, RECORD_WORDS, Record, STASHED, STATE, state_and_prints,
+    with_new_version,
 };
-use crate::kit::doubling::{Doubles, Geometry, Hash, slots_in};
+use crate::kit::buckets::{Buckets, Pending};
+use crate::kit::hash::slots_in;
 use index::Fixed;
-use pmem::sync::{AtomicU64, Ordering, fence, spin};
+use pmem::sync::{AtomicU64, Ordering, fence};
 use pmem::{Medium, Offset};
 
 /// A change of a locked bucket whose fence is still to come.
 #[derive(Debug, Clone, Copy, Default)]
-struct Pending {
-    bucket: u64,
+pub(crate) struct Change {
+    pub(super) bucket: u64,
     /// The slot that is to be shown, and its fingerprint; 0: none.
-    slot: usize,
-    print: u8,
+    pub(super) slot: usize,
+    pub(super) print: u8,
     /// The slots that it stands for, or that are to be hidden.
-    clear: u64,
+    pub(super) clear: u64,
     /// Whether the bitmap is to be changed after a fence, since the item is not in its line.
-    is_beyond: bool,
-    node: NodeChange,
+    pub(super) is_beyond: bool,
+    pub(super) node: NodeChange,
+}
+
+impl Pending for Change {
+    type Bucket = u64;
+
+    const NONE: Change =
+        Change { bucket: 0, slot: 0, print: 0, clear: 0, is_beyond: false, node: NodeChange::None };
+
+    #[inline(always)]
+    fn bucket(&self) -> u64 {
+        self.bucket
+    }
+
+    #[inline(always)]
+    fn is_late(&self) -> bool {
+        self.is_beyond
+    }
 }
 
 /// What becomes of a node of the stash.
 #[derive(Debug, Clone, Copy, Default)]
-enum NodeChange {
+pub(crate) enum NodeChange {
     #[default]
     None,
     /// It is given to the bucket.
@@ -35,258 +53,7 @@ enum NodeChange {
     Unstashed(u64),
 }
 
-/// Changes whose flushes have begun and whose fence is still to come, with the locks that they hold
-/// until then; at most `MOST`.
-///
-/// While there are any, locks are only tried for: who waited could be waited for.
-pub(super) struct Unfenced<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> {
-    core: &'a Core<M, K, V>,
-    count: usize,
-    changes: [Pending; MOST],
-    homes: [Option<Locked<'a>>; MOST],
-    /// The bucket to which an item was displaced: the erasure where it was shares the fence to come.
-    displaced_to: Option<Locked<'a>>,
-    is_any_beyond: bool,
-    /// Items that were inserted where they had not been, and removed.
-    inserted: u64,
-    removed: u64,
-    /// The locked bucket that a resize empties, from which the changes copy items, their slots, and a node.
-    source: Option<u64>,
-    copied: u64,
-    copied_node: Option<u64>,
-}
-
-impl<'a, M: Medium, K: Fixed, V: Fixed, const MOST: usize> Unfenced<'a, M, K, V, MOST> {
-    #[inline(always)]
-    pub(super) fn new(core: &'a Core<M, K, V>) -> Self {
-        Unfenced {
-            core,
-            count: 0,
-            changes: [Pending::default(); MOST],
-            homes: [const { None }; MOST],
-            displaced_to: None,
-            is_any_beyond: false,
-            inserted: 0,
-            removed: 0,
-            source: None,
-            copied: 0,
-            copied_node: None,
-        }
-    }
-
-    /// Of items that are copied out of a locked bucket.
-    pub(super) fn from(core: &'a Core<M, K, V>, source: u64) -> Self {
-        let mut unfenced = Unfenced::new(core);
-        unfenced.source = Some(source);
-        unfenced
-    }
-
-    /// Waits for the home of a key; nothing else may be held.
-    #[inline(always)]
-    pub(super) fn lock_home(&mut self, hash: Hash) -> Locked<'a> {
-        let word = self.core.homes.get(hash.home());
-        Locked::attempt(word).unwrap_or_else(|| {
-            self.commit();
-            Locked::wait(word)
-        })
-    }
-
-    /// Waits for the lock of a bucket.
-    #[inline(always)]
-    pub(super) fn lock(&mut self, bucket: u64) -> Locked<'a> {
-        let word = self.core.state(bucket);
-        Locked::attempt(word).unwrap_or_else(|| {
-            self.commit();
-            Locked::wait(word)
-        })
-    }
-
-    /// Waits for the lock of a bucket while `geometry` lasts: the caller may hold a bucket that is being
-    /// emptied, which in the next geometry others wait for who hold this one.
-    #[inline(always)]
-    pub(super) fn lock_under(&mut self, geometry: Geometry, bucket: u64) -> Option<Locked<'a>> {
-        let core = self.core;
-        core.lock_under(geometry, bucket, || self.commit())
-    }
-
-    /// Of two buckets for a copy first the one that is not held for another copy: that would have to be made
-    /// durable first. Half of the items that leave a bucket share their first choice.
-    #[inline(always)]
-    pub(super) fn not_held_first(&self, [first, second]: [u64; 2]) -> [u64; 2] {
-        let is_held = |bucket| self.changes[..self.count].iter().any(|one| one.bucket == bucket);
-        if self.source.is_some() && is_held(first) { [second, first] } else { [first, second] }
-    }
-
-    /// Puts an item into an empty slot of a locked bucket, which this takes over. The slots `clear` of the bucket
-    /// have it until then.
-    #[inline(always)]
-    pub(super) fn put(
-        &mut self,
-        (bucket, slot): (u64, usize),
-        locked: Locked<'a>,
-        item: (K, V),
-        hash: Hash,
-        clear: u64,
-    ) {
-        let at = self.core.at(bucket);
-        let is_beyond = self.core.fill(at, slot, item);
-        let print = hash.print();
-        let change = Pending { bucket, slot, print, clear, is_beyond, ..Pending::default() };
-        if is_beyond {
-            self.is_any_beyond = true;
-        } else {
-            self.core.commit_bitmap(at, slot, clear);
-        }
-        self.push(locked, change);
-    }
-
-    /// Holds the bucket to which an item was displaced until the next fence.
-    #[inline(always)]
-    pub(super) fn hold(&mut self, displaced_to: Option<Locked<'a>>) {
-        self.displaced_to = displaced_to;
-    }
-
-    /// Puts an item into a node of the stash, for its first bucket, which is locked and which this takes over.
-    pub(super) fn stash(&mut self, bucket: u64, locked: Locked<'a>, node: u64, item: (K, V)) {
-        self.core.stash.fill(self.core.medium(), node, item);
-        self.push(
-            locked,
-            Pending { bucket, node: NodeChange::Stashed(node), ..Pending::default() },
-        );
-    }
-
-    /// Deletes what is in a slot of a locked bucket.
-    #[inline(always)]
-    pub(super) fn delete(&mut self, bucket: u64, locked: Locked<'a>, slot: usize) {
-        self.core.erase(bucket, 1 << slot);
-        self.push(locked, Pending { bucket, clear: 1 << slot, ..Pending::default() });
-    }
-
-    /// Deletes a node that belongs to a locked bucket.
-    pub(super) fn unstash(&mut self, bucket: u64, locked: Locked<'a>, node: u64) {
-        self.core.stash.erase(self.core.medium(), node);
-        self.push(
-            locked,
-            Pending { bucket, node: NodeChange::Unstashed(node), ..Pending::default() },
-        );
-    }
-
-    /// Takes over a locked bucket in which a value was overwritten.
-    #[inline(always)]
-    pub(super) fn overwritten(&mut self, bucket: u64, locked: Locked<'a>) {
-        self.push(locked, Pending { bucket, ..Pending::default() });
-    }
-
-    #[inline(always)]
-    fn push(&mut self, locked: Locked<'a>, change: Pending) {
-        std::mem::forget(locked);
-        self.changes[self.count] = change;
-        self.count += 1;
-    }
-
-    /// Ends the change that was pushed last: the lock of its home goes with the bucket's.
-    #[inline(always)]
-    pub(super) fn end_change(&mut self, home: Option<Locked<'a>>, inserted: u64, removed: u64) {
-        self.homes[self.count - 1] = home;
-        self.inserted += inserted;
-        self.removed += removed;
-        self.commit_if_full();
-    }
-
-    /// Ends the copying of an item out of a slot of the source, into the bucket that was pushed last.
-    pub(super) fn end_copy(&mut self, slot: usize, key: K) {
-        self.copied |= 1 << slot;
-        self.tell_scans(key);
-        self.commit_if_full();
-    }
-
-    /// Ends the copying of an item out of a node of the source, into the bucket that was pushed last.
-    pub(super) fn end_copy_of_node(&mut self, node: u64, key: K) {
-        self.copied_node = Some(node);
-        self.tell_scans(key);
-        self.commit();
-    }
-
-    fn tell_scans(&self, key: K) {
-        if let Some(source) = self.source {
-            self.core.tell_scans(key, source, self.changes[self.count - 1].bucket);
-        }
-    }
-
-    #[inline(always)]
-    fn commit_if_full(&mut self) {
-        if self.count == MOST {
-            self.commit();
-        }
-    }
-
-    /// Makes the changes durable, then visible, and gives the locks back.
-    #[inline(always)]
-    pub(super) fn commit(&mut self) {
-        if self.count == 0 {
-            return;
-        }
-        let core = self.core;
-        core.medium().fence();
-        if self.is_any_beyond {
-            for change in self.changes[..self.count].iter().filter(|change| change.is_beyond) {
-                core.commit_bitmap(core.at(change.bucket), change.slot, change.clear);
-            }
-            core.medium().fence();
-            self.is_any_beyond = false;
-        }
-        if let Some(source) = self.source {
-            self.delete_copied(source);
-        }
-        for index in 0..self.count {
-            core.show(&self.changes[index]);
-            self.homes[index] = None;
-        }
-        self.displaced_to = None;
-        self.count = 0;
-        if self.inserted + self.removed > 0 {
-            let (inserted, removed) = (self.inserted, self.removed);
-            (self.inserted, self.removed) = (0, 0);
-            core.look_after(inserted, removed);
-        }
-    }
-
-    /// The copies are durable: shows them, and deletes what was copied. The copies stay locked until that is durable:
-    /// else somebody could change one, and a crash bring back what stood here.
-    fn delete_copied(&mut self, source: u64) {
-        let core = self.core;
-        for change in &mut self.changes[..self.count] {
-            core.show_locked(change);
-            // It is shown.
-            *change = Pending { bucket: change.bucket, ..Pending::default() };
-        }
-        let (slots, node) = (std::mem::take(&mut self.copied), self.copied_node.take());
-        if slots != 0 {
-            core.erase(source, slots);
-        }
-        if let Some(node) = node {
-            core.stash.erase(core.medium(), node);
-        }
-        core.medium().fence();
-        let node = node.map_or(NodeChange::None, NodeChange::Unstashed);
-        let gone = Pending { bucket: source, clear: slots, node, ..Pending::default() };
-        core.show_locked(&gone);
-    }
-}
-
-impl<M: Medium, K: Fixed, V: Fixed, const MOST: usize> Drop for Unfenced<'_, M, K, V, MOST> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        self.commit();
-    }
-}
-
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    #[inline(always)]
-    pub(super) fn hash(&self, key: K) -> Hash {
-        Hash(self.hashed(key))
-    }
-
     /// Where a bucket begins.
     #[inline(always)]
     pub(super) fn at(&self, bucket: u64) -> Offset {
@@ -306,7 +73,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// The version of a bucket, its lock, and what else is known of it.
     #[inline(always)]
-    pub(super) fn state(&self, bucket: u64) -> &AtomicU64 {
+    pub(super) fn state_of(&self, bucket: u64) -> &AtomicU64 {
         &self.record_of(bucket)[STATE]
     }
 
@@ -333,31 +100,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Changes the state of a locked bucket.
     #[inline(always)]
-    pub(super) fn set_state(&self, bucket: u64, change: impl FnOnce(u64) -> u64) {
-        let state = self.state(bucket);
+    pub(super) fn change_state(&self, bucket: u64, change: impl FnOnce(u64) -> u64) {
+        let state = self.state_of(bucket);
         state.store(change(state.load(Ordering::Relaxed)), Ordering::Release);
-    }
-
-    /// Waits for the lock of a bucket while `geometry` lasts, and calls `before_waiting` before it does.
-    #[inline(always)]
-    pub(super) fn lock_under(
-        &self,
-        geometry: Geometry,
-        bucket: u64,
-        mut before_waiting: impl FnMut(),
-    ) -> Option<Locked<'_>> {
-        let mut turn = 0;
-        loop {
-            let locked = Locked::attempt(self.state(bucket));
-            if self.geometry() != geometry {
-                return None;
-            }
-            if locked.is_some() {
-                return locked;
-            }
-            before_waiting();
-            spin(&mut turn);
-        }
     }
 
     /// Flushes what of an item is not in the line of the bitmap; whether there is such.
@@ -378,7 +123,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Stores an item into an empty slot of a locked bucket, and flushes what of it is not in the line of the bitmap;
     /// whether there is such, which has to be durable before the bitmap shows it.
     #[inline(always)]
-    pub(super) fn fill(&self, at: Offset, slot: usize, item: (K, V)) -> bool {
+    pub(super) fn store_item(&self, at: Offset, slot: usize, item: (K, V)) -> bool {
         // A reader that sees these stores also sees the version that made the slot empty.
         fence(Ordering::Release);
         self.bucket.fill(self.medium(), at, slot, item);
@@ -388,7 +133,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Commits what was put into a slot of a locked bucket with one word, the bitmap, if there is one, which no longer
     /// has the slots `clear`; else the key is that word. A fence is still to come.
     #[inline(always)]
-    fn commit_bitmap(&self, at: Offset, slot: usize, clear: u64) {
+    pub(super) fn commit_bitmap(&self, at: Offset, slot: usize, clear: u64) {
         let medium = self.medium();
         if !Bucket::<K, V>::WORDS {
             medium.store_release(at, medium.load(at) & !clear | 1 << slot);
@@ -398,7 +143,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Erases the items in slots of a locked bucket; a fence is still to come.
     #[inline(always)]
-    fn erase(&self, bucket: u64, slots: u64) {
+    pub(super) fn erase_slots(&self, bucket: u64, slots: u64) {
         let (medium, at) = (self.medium(), self.at(bucket));
         if Bucket::<K, V>::WORDS {
             let mut lines = [false; 2];
@@ -416,16 +161,22 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
     }
 
+    /// The empty slots of a bucket.
+    #[inline(always)]
+    pub(super) fn empty(&self, bucket: u64) -> u64 {
+        self.bucket.empty(self.prints(bucket))
+    }
+
     /// Puts an item into an empty slot of a locked bucket, durably and visibly; the lock stays.
     pub(super) fn put_locked(&self, bucket: u64, slot: usize, item: (K, V), print: u8) {
         self.put_durably(self.at(bucket), slot, item);
-        self.show_locked(&Pending { bucket, slot, print, ..Pending::default() });
+        self.show_of(&Change { bucket, slot, print, ..Change::default() });
     }
 
     /// Puts an item into an empty slot of a locked bucket, durably; it is still to be shown.
     #[inline(always)]
     pub(super) fn put_durably(&self, at: Offset, slot: usize, item: (K, V)) {
-        if self.fill(at, slot, item) {
+        if self.store_item(at, slot, item) {
             self.medium().fence();
         }
         self.commit_bitmap(at, slot, 0);
@@ -434,35 +185,35 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Hides and erases what is in a slot of a locked bucket, where it is for the second time. Of words the erasure
     /// is made durable with what is put into the slot then, in the same line.
-    pub(super) fn empty_slot(&self, bucket: u64, slot: usize) {
-        let gone = Pending { bucket, clear: 1 << slot, ..Pending::default() };
+    pub(super) fn hide_slot(&self, bucket: u64, slot: usize) {
+        let gone = Change { bucket, clear: 1 << slot, ..Change::default() };
         if Bucket::<K, V>::WORDS {
-            self.show_locked(&gone);
+            self.show_of(&gone);
             // A thread that sees it gone also sees it elsewhere. (What is put there then is ordered after it.)
             fence(Ordering::Release);
             self.medium().store(self.at(bucket).add(self.bucket.item_at(slot)), 0);
         } else {
-            self.erase(bucket, 1 << slot);
+            self.erase_slots(bucket, 1 << slot);
             self.medium().fence();
-            self.show_locked(&gone);
+            self.show_of(&gone);
         }
     }
 
-    /// Erases items and nodes durably, and hides them; for recovery.
+    /// Erases items durably, and hides them; for recovery.
     pub(super) fn delete_slots(&self, bucket: u64, slots: u64) {
-        self.erase(bucket, slots);
+        self.erase_slots(bucket, slots);
         self.medium().fence();
-        self.show_locked(&Pending { bucket, clear: slots, ..Pending::default() });
+        self.show_of(&Change { bucket, clear: slots, ..Change::default() });
     }
 
     /// Shows a durable change of a locked bucket; the lock stays. What an item was is hidden after what it
     /// is was shown, in another version: a search that saw neither looks again.
     #[inline(always)]
-    fn show_locked(&self, change: &Pending) {
+    pub(super) fn show_of(&self, change: &Change) {
         let bucket = change.bucket;
         if change.print != 0 {
             self.set_print(bucket, change.slot, change.print);
-            self.set_state(bucket, with_new_version);
+            self.change_state(bucket, with_new_version);
         }
         if change.clear != 0 {
             let mut clear = change.clear;
@@ -470,7 +221,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 self.set_print(bucket, clear.trailing_zeros() as usize, 0);
                 clear &= clear - 1;
             }
-            self.set_state(bucket, with_new_version);
+            self.change_state(bucket, with_new_version);
         }
         if !matches!(change.node, NodeChange::None) {
             self.show_node(change);
@@ -478,12 +229,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     }
 
     #[cold]
-    fn show_node(&self, &Pending { bucket, node, .. }: &Pending) {
+    fn show_node(&self, &Change { bucket, node, .. }: &Change) {
         match node {
             NodeChange::None => {}
             NodeChange::Stashed(node) => {
                 self.stash.link(bucket, node);
-                self.set_state(bucket, |state| with_new_version(state | STASHED));
+                self.change_state(bucket, |state| with_new_version(state | STASHED));
             }
             NodeChange::Unstashed(node) => {
                 self.stash.unlink(bucket, node);
@@ -498,30 +249,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn delete_node(&self, bucket: u64, node: u64) {
         self.stash.erase(self.medium(), node);
         self.medium().fence();
-        self.show_node(&Pending {
-            bucket,
-            node: NodeChange::Unstashed(node),
-            ..Pending::default()
-        });
+        self.show_node(&Change { bucket, node: NodeChange::Unstashed(node), ..Change::default() });
     }
 
     /// A node was taken from a locked bucket.
     fn forget_stash_if_empty(&self, bucket: u64) {
         let is_empty = self.stash.nodes_of(bucket).is_empty();
         let kept = if is_empty { !STASHED } else { u64::MAX };
-        self.set_state(bucket, |state| with_new_version(state & kept));
-    }
-
-    /// [`Core::show_locked`], and gives the lock back.
-    #[inline(always)]
-    fn show(&self, change: &Pending) {
-        if change.print != 0 && change.clear == 0 {
-            // As nearly always: in one step.
-            self.set_print(change.bucket, change.slot, change.print);
-            self.set_state(change.bucket, |state| with_new_version(state) & !LOCK);
-            return;
-        }
-        self.show_locked(change);
-        self.set_state(change.bucket, |state| state & !LOCK);
+        self.change_state(bucket, |state| with_new_version(state & kept));
     }
 }

@@ -2,13 +2,15 @@
 
 use super::Core;
 use super::layout::{Bucket, LOCK, STASHED};
-use crate::kit::doubling::{Doubles, slots_in};
+use crate::kit::buckets::Buckets;
+use crate::kit::doubling::Doubles;
+use crate::kit::hash::slots_in;
 use index::{CheckReport, Fixed, is_same};
 use pmem::Medium;
 use pmem::sync::Ordering;
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    pub(super) fn check(&self) -> CheckReport {
+    pub(super) fn check_all(&self) -> CheckReport {
         let _at_rest = self.tables.signal.hold();
         let mut report = CheckReport::default();
         for bucket in 0..self.geometry().buckets() {

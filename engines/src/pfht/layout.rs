@@ -21,6 +21,7 @@
 //! A fingerprint is a byte, 0 for an empty slot. Buckets of all data tables are numbered together: the first table
 //! has the lowest numbers, and each further table as many as all before it. So are the stash's nodes.
 
+pub(super) use crate::kit::buckets::LOCK;
 use crate::kit::packed::Packed;
 use index::fingerprint::{EMPTY, match_two_words, match_word};
 use index::{Fixed, are_words};
@@ -34,10 +35,6 @@ pub(super) const BUCKET_BYTES: u64 = 2 * LINE;
 /// Most slots of a bucket.
 pub const SLOTS_MAX: u32 = 8;
 
-/// The bucket is locked. Only the lock holder changes the bucket and its record.
-pub(super) const LOCK: u64 = 1;
-/// A value of the bucket, or of a node that belongs to it, is being overwritten, and is in the log.
-pub(super) const WRITING: u64 = 1 << 1;
 /// The stash has a node of a key whose first choice the bucket is.
 pub(super) const STASHED: u64 = 1 << 2;
 /// One version; every change of what a bucket shows is a new one.
@@ -73,9 +70,6 @@ pub(super) const PARAM_STASH: usize = 2;
 pub(super) const LOG2_MAX: u32 = crate::kit::doubling::LOG2_MAX - 1;
 /// Most data tables.
 pub(super) const TABLES_MAX: usize = LOG2_MAX as usize + 1;
-
-/// The lock of a bucket or of a home, held until dropped.
-pub(super) type Locked<'a> = crate::kit::lock::Locked<'a, LOCK>;
 
 /// The state in a record, and the fingerprints, which are loaded after it.
 #[inline(always)]

@@ -43,7 +43,6 @@
 //! 6. The table grows: when the stash is full, or at the chosen load factor, it doubles while operations run. The stash
 //!    doubles too, and is then emptied into the main table.
 
-mod batch;
 mod bucket;
 mod check;
 mod engine;
@@ -53,11 +52,9 @@ mod ops;
 mod recover;
 mod resize;
 mod salvage;
-mod scan;
 mod search;
 mod shape;
 mod stash;
-mod table;
 #[cfg(test)]
 mod tests;
 
@@ -67,22 +64,19 @@ pub use shape::{Design, Shape};
 
 use crate::Settings;
 use crate::engine::Describe;
-use crate::kit::doubling::{
-    Doubles, Form, Geometry, HOMES, LOG, Tables, helps_doubling, only_extent,
-};
-use crate::kit::helper::Helpers;
+use crate::kit::buckets::Buckets;
+use crate::kit::doubling::{Doubles, Form, LOG, Tables, extend, only_extent, upkeep_of_doubling};
+use crate::kit::helper::Signal;
 use crate::kit::log::Log;
-use crate::kit::packed::second_of;
-use crate::kit::scan::Scans;
+use crate::kit::shared::{Shared, no_sidecar};
+use crate::kit::table::{Helped, Table, Upkeep, start};
 use crate::sizes::check_sizes;
-use index::hash::Hasher;
-use index::{Error, Fixed, Level, Occupancy};
+use index::{CheckReport, Error, Fixed, Level, Occupancy, Shrunk};
 use layout::{BUCKET_BYTES, Bucket, LOG2_MAX, RECORD_WORDS, STASH_OWNER};
 use pmem::sync::{Array, AtomicU64};
 use pmem::{Medium, OpenError, Pool};
 use stash::Stash;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Number of this engine in a pool's superblock.
 pub const ENGINE_ID: u32 = <Engine as Describe>::DESCRIPTION.id;
@@ -93,39 +87,24 @@ pub fn engine_params(shape: &Shape) -> [u64; 16] {
 }
 
 /// An open PFHT table.
-pub struct Pfht<M: Medium, K: Fixed = u64, V: Fixed = u64> {
-    core: Arc<Core<M, K, V>>,
-    helpers: Option<Helpers>,
-    scan_time: Duration,
-}
+pub type Pfht<M, K = u64, V = u64> = Table<Core<M, K, V>, K, V>;
 
 /// What operations and recovery share.
-struct Core<M: Medium, K, V> {
+pub struct Core<M: Medium, K, V> {
     tables: Tables<M>,
-    hasher: Hasher,
     shape: Shape,
     bucket: Bucket<K, V>,
     stash: Stash<K, V>,
     /// A record per bucket, as [`layout`] says.
     records: Array<AtomicU64>,
-    homes: Array<AtomicU64>,
-    log: Log,
-    scans: Scans<K>,
+    shared: Shared<K>,
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Pfht<M, K, V> {
     /// Opens the table in `pool`, whose engine parameters are those of [`engine_params`]: makes
     /// it if the pool is new, and else recovers it.
     pub fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
-        let core = Arc::new(Core::open(pool, settings)?);
-        let started = Instant::now();
-        core.recover()?;
-        let scan_time = started.elapsed();
-        let is_read_only = core.tables.pool.is_read_only();
-        let mut table = Pfht { core, helpers: None, scan_time };
-        // Dropped, it ends those that were started.
-        table.helpers = Some(Helpers::start(&table.core, &settings, is_read_only));
-        Ok(table)
+        start(Core::open(pool, settings)?, &settings)
     }
 
     /// The table's shape.
@@ -136,109 +115,30 @@ impl<M: Medium, K: Fixed, V: Fixed> Pfht<M, K, V> {
     /// Doubles the table while other operations run, in the calling thread, whatever the settings say of growth. The
     /// caller holds the pool's right to write.
     pub fn extend(&self) -> Result<(), Error> {
-        self.core.finish_resize();
-        self.core.begin_extension(self.core.geometry())?;
-        self.core.finish_resize();
-        Ok(())
+        extend(&*self.core)
     }
 }
 
-impl<M: Medium, K: Fixed, V: Fixed> Drop for Pfht<M, K, V> {
-    fn drop(&mut self) {
-        let is_inherited = self.core.tables.pool.is_inherited();
-        if let Some(helpers) = self.helpers.take() {
-            helpers.stop(&self.core.tables.signal, is_inherited);
-        }
-        if !is_inherited {
-            // So that a closed pool needs no recovery and can be opened read-only.
-            self.core.settle();
-        }
-    }
-}
+impl<M: Medium, K: Fixed, V: Fixed> Upkeep for Core<M, K, V> {
+    const NAME: &'static str = "Pfht";
 
-impl<M: Medium, K: Fixed, V: Fixed> std::fmt::Debug for Pfht<M, K, V> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pfht")
-            .field("shape", &self.core.shape)
-            .field("geometry", &self.core.geometry())
-            .finish_non_exhaustive()
-    }
-}
+    upkeep_of_doubling!();
 
-impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
-        let superblock = pool.superblock();
-        check_sizes::<K, V>(&superblock)?;
-        let corrupt = |found: String| OpenError::Corrupt { found };
-        let shape = Shape::decode(&superblock.engine_params).map_err(corrupt)?;
-        let bucket = Bucket::<K, V>::new(shape.slots).map_err(corrupt)?;
-        let form = Form {
-            bucket_bytes: BUCKET_BYTES,
-            initial_log2: shape.initial_log2,
-            log2_max: LOG2_MAX,
-        };
-        let log_bytes = Log::bytes::<V>();
-        let stash_bytes = Stash::<K, V>::first_bytes(&shape);
-        let tables = Tables::open(Arc::clone(&pool), settings, form, |draft| {
-            draft.take_extent(LOG, 0, log_bytes)?;
-            draft.take_extent(STASH_OWNER, 0, stash_bytes).map(drop)
-        })?;
-        let log = only_extent(&pool, LOG, log_bytes, "log")?;
-        let used_log2 = tables.geometry().used_log2();
-        let (buckets, used_words) = (tables.buckets_max(), RECORD_WORDS << used_log2);
-        let hasher = Hasher::new(superblock.hash_seed);
-        let reserve = |source| OpenError::Io {
-            action: "reserving memory for",
-            path: "the table's sidecar".into(),
-            source,
-        };
-        let stash = Stash::new(&shape, buckets.ilog2(), tables.present_log2()).map_err(reserve)?;
-        for extent in pool.extents_of(STASH_OWNER) {
-            let table = usize::from(extent.index);
-            let is_next = table == stash.tables() && table < tables.count_of_tables();
-            if !is_next || extent.bytes != stash.bytes_of(table) {
-                return Err(corrupt(format!(
-                    "the stash's extent {table} has {} bytes, expected {}, and one for each data table",
-                    extent.bytes,
-                    stash.bytes_of(stash.tables())
-                )));
-            }
-            stash.add(table, extent.start);
-        }
-        // With fewer, a resize would later leave a gap among the nodes.
-        if stash.tables() < tables.count_of_tables() {
-            return Err(corrupt(format!(
-                "the stash has {} extents, expected one for each of {} data tables",
-                stash.tables(),
-                tables.count_of_tables()
-            )));
-        }
-        Ok(Core {
-            log: Log::new::<V>(log, hasher),
-            hasher,
-            bucket,
-            records: Array::reserve(RECORD_WORDS * buckets, 2 * used_words).map_err(reserve)?,
-            homes: Array::reserve(HOMES, HOMES).map_err(reserve)?,
-            stash,
-            scans: Scans::default(),
-            shape,
-            tables,
-        })
+    fn recover(&self) -> Result<(), OpenError> {
+        self.recover_all()
     }
 
-    fn medium(&self) -> &M {
-        self.tables.medium()
+    fn start(core: &Arc<Self>, settings: &Settings) -> Box<dyn Send + Sync> {
+        Box::new(Helped::start(core, settings))
     }
 
-    #[inline(always)]
-    fn geometry(&self) -> Geometry {
-        self.tables.geometry()
+    #[cfg(feature = "simulated")]
+    fn take_one_round(&self) {
+        self.tables.signal.take_one_round(self);
     }
 
-    /// The second output of the hash functions: h1 and h2.
-    #[inline(always)]
-    fn hashed(&self, key: K) -> u64 {
-        second_of(&self.hasher, key)
+    fn check(&self) -> CheckReport {
+        self.check_all()
     }
 
     fn occupancy(&self) -> Occupancy {
@@ -274,4 +174,56 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     }
 }
 
-helps_doubling!(Core);
+impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
+    fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
+        let superblock = pool.superblock();
+        check_sizes::<K, V>(&superblock)?;
+        let corrupt = |found: String| OpenError::Corrupt { found };
+        let shape = Shape::decode(&superblock.engine_params).map_err(corrupt)?;
+        let bucket = Bucket::<K, V>::new(shape.slots).map_err(corrupt)?;
+        let form = Form {
+            bucket_bytes: BUCKET_BYTES,
+            initial_log2: shape.initial_log2,
+            log2_max: LOG2_MAX,
+        };
+        let log_bytes = Log::bytes::<V>();
+        let stash_bytes = Stash::<K, V>::first_bytes(&shape);
+        let tables = Tables::open(Arc::clone(&pool), settings, form, |draft| {
+            draft.take_extent(LOG, 0, log_bytes)?;
+            draft.take_extent(STASH_OWNER, 0, stash_bytes).map(drop)
+        })?;
+        let log = only_extent(&pool, LOG, log_bytes, "log")?;
+        let used_log2 = tables.geometry().used_log2();
+        let (buckets, used_words) = (tables.buckets_max(), RECORD_WORDS << used_log2);
+        let stash =
+            Stash::new(&shape, buckets.ilog2(), tables.present_log2()).map_err(no_sidecar)?;
+        for extent in pool.extents_of(STASH_OWNER) {
+            let table = usize::from(extent.index);
+            let is_next = table == stash.tables() && table < tables.count_of_tables();
+            if !is_next || extent.bytes != stash.bytes_of(table) {
+                return Err(corrupt(format!(
+                    "the stash's extent {table} has {} bytes, expected {}, and one for each data table",
+                    extent.bytes,
+                    stash.bytes_of(stash.tables())
+                )));
+            }
+            stash.add(table, extent.start);
+        }
+        // With fewer, a resize would later leave a gap among the nodes.
+        if stash.tables() < tables.count_of_tables() {
+            return Err(corrupt(format!(
+                "the stash has {} extents, expected one for each of {} data tables",
+                stash.tables(),
+                tables.count_of_tables()
+            )));
+        }
+        Ok(Core {
+            shared: Shared::new::<V>(superblock.hash_seed, log)?,
+            bucket,
+            records: Array::reserve(RECORD_WORDS * buckets, 2 * used_words).map_err(no_sidecar)?,
+            stash,
+            shape,
+            tables,
+        })
+    }
+}

@@ -7,7 +7,9 @@
 use super::Core;
 use super::layout::{Bucket, PRINTS, STASHED};
 use super::search::Spot;
-use crate::kit::doubling::{Doubles, Geometry, Hash, slots_in};
+use crate::kit::buckets::Buckets;
+use crate::kit::doubling::{Doubles, Geometry};
+use crate::kit::hash::{Hash, slots_in};
 use crate::kit::log::Entry;
 use index::Fixed;
 use pmem::sync::Ordering;
@@ -18,7 +20,7 @@ use std::ops::Range;
 const BUCKETS_PER_THREAD: u64 = 4096;
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    pub(super) fn recover(&self) -> Result<(), OpenError> {
+    pub(super) fn recover_all(&self) -> Result<(), OpenError> {
         let geometry = self.geometry();
         let buckets = 0..geometry.buckets();
         self.advise_used_records();
@@ -26,7 +28,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             .tables
             .in_parallel(buckets.clone(), BUCKETS_PER_THREAD, |range| Ok(self.rebuild(range)))?;
         self.tables.set_at_open(pairs);
-        for (at, entry) in self.log.read(self.medium()) {
+        for (at, entry) in self.shared.log.read(self.medium()) {
             self.replay(geometry, at, &entry)?;
         }
         let twice = self
@@ -81,7 +83,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if let Some(key) = key {
             self.overwrite(entry.index, spot, (key, value));
         }
-        self.log.erase_at(self.medium(), at);
+        self.shared.log.erase_at(self.medium(), at);
         Ok(())
     }
 
@@ -142,7 +144,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                     .any(|bucket| self.holds(bucket, key, hash.print()));
             let [first, _] = self.pair_among(geometry.log2(), hash);
             (!is_in_table).then(|| {
-                self.set_state(first, |state| state | STASHED);
+                self.change_state(first, |state| state | STASHED);
                 first
             })
         };

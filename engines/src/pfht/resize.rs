@@ -7,22 +7,21 @@
 //! the main table if there is room. A shrink does the reverse: it empties the last table. Its nodes stay.
 
 use super::Core;
-use super::bucket::Unfenced;
-use super::layout::{Bucket, Locked, RECORD_WORDS, STASH_OWNER, STASHED, has_mark, with_mark};
+use super::layout::{RECORD_WORDS, STASH_OWNER, STASHED, has_mark, with_mark};
+use super::search::Spot;
+use crate::kit::buckets::{Buckets, Placed};
+use crate::kit::change::Mutate;
 use crate::kit::crowded::Room;
-use crate::kit::doubling::{Doubles, Geometry, Hash, Placed, Tables, slots_in};
+use crate::kit::doubling::{Doubles, Geometry, Tables};
+use crate::kit::hash::Hash;
+use crate::kit::unfenced::Unfenced;
 use index::Fixed;
 use pmem::pool::Draft;
 use pmem::superblock::Extent;
 use pmem::sync::{Array, AtomicU64, Ordering};
 use pmem::{Medium, SpaceError};
 
-/// Copies of a bucket's items that share their fences.
-const COPIES: usize = 8;
-
 impl<M: Medium, K: Fixed, V: Fixed> Doubles for Core<M, K, V> {
-    type Medium = M;
-
     const RECORD_WORDS: usize = RECORD_WORDS;
     const FULL: &'static str = "the buckets of a key and the stash are full";
 
@@ -40,16 +39,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Doubles for Core<M, K, V> {
         (u64::from(self.bucket.slots) << geometry.log2()) + (self.shape.first_nodes() << doublings)
     }
 
-    fn room(&self) -> Room {
+    fn room_for_keys(&self) -> Room {
         Room { of_bucket: self.bucket.slots, has_way_out: self.shape.design.displaces }
-    }
-
-    fn open_scans(&self) -> u64 {
-        self.scans.open()
-    }
-
-    fn lock_bucket(&self, bucket: u64) -> impl Sized {
-        Locked::wait(self.state(bucket))
     }
 
     fn is_drained(&self, geometry: Geometry, bucket: u64) -> bool {
@@ -57,15 +48,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Doubles for Core<M, K, V> {
     }
 
     fn mark_drained(&self, geometry: Geometry, bucket: u64) {
-        self.set_state(bucket, |state| with_mark(state, geometry.generation()));
-    }
-
-    fn used(&self, bucket: u64) -> u64 {
-        self.bucket.bitmap(self.medium(), self.at(bucket))
-    }
-
-    fn hash_in(&self, bucket: u64, slot: usize) -> Hash {
-        self.hash(self.bucket.key(self.medium(), self.at(bucket), slot))
+        self.change_state(bucket, |state| with_mark(state, geometry.generation()));
     }
 
     fn has_sidecar_for(&self, log2: u32) -> bool {
@@ -85,16 +68,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Doubles for Core<M, K, V> {
     }
 
     fn copy_out(&self, geometry: Geometry, bucket: u64) -> Placed {
-        let (medium, at) = (self.medium(), self.at(bucket));
-        let mut unfenced = Unfenced::<M, K, V, COPIES>::from(self, bucket);
-        for slot in slots_in(self.misplaced(geometry, bucket)) {
-            let item = self.bucket.pair(medium, at, slot);
-            match self.insert(&mut unfenced, geometry, item, self.hash(item.0), true) {
-                Placed::Done => unfenced.end_copy(slot, item.0),
-                other => return other,
-            }
+        match self.copy_out_of(geometry, bucket, self.misplaced(geometry, bucket)) {
+            Placed::Done => {}
+            other => return other,
         }
-        unfenced.commit();
         if self.state(bucket).load(Ordering::Relaxed) & STASHED != 0 {
             return self.copy_out_nodes(geometry, bucket);
         }
@@ -112,7 +89,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let item = self.stash.pair(self.medium(), node);
             let hash = self.hash(item.0);
             let pair = self.pair_among(geometry.log2(), hash);
-            let takes = Bucket::<K, V>::takes(item.0);
+            let takes = Self::takes(item.0);
             if pair[0] == bucket {
                 // Of its buckets one is locked here, and the other may be another thread's that waits for this one.
                 if takes {
@@ -120,7 +97,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 }
                 continue;
             }
-            let mut unfenced = Unfenced::<M, K, V, 1>::from(self, bucket);
+            let mut unfenced = Unfenced::<Self, 1>::from(self, bucket);
             let mut placed = Placed::NoRoom;
             if takes && !pair.iter().any(is_source) {
                 placed = self.insert_into_table(&mut unfenced, geometry, item, hash);
@@ -129,7 +106,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 placed = self.insert_into_stash(&mut unfenced, geometry, pair[0], item);
             }
             match placed {
-                Placed::Done => unfenced.end_copy_of_node(node, item.0),
+                Placed::Done => unfenced.end_copy(Spot::Node(node), item.0),
                 other => return other,
             }
         }
@@ -138,11 +115,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Moves a node's item into an empty slot of the locked bucket that the node belongs to, if it has one.
     fn copy_node_here(&self, bucket: u64, node: u64, item: (K, V), hash: Hash) {
-        let empty = self.empty(bucket);
-        if empty == 0 {
-            return;
-        }
-        self.put_locked(bucket, empty.trailing_zeros() as usize, item, hash.print());
+        let Some(slot) = self.empty_slot(bucket) else { return };
+        self.put_locked(bucket, slot, item, hash.print());
         self.delete_node(bucket, node);
     }
 }

@@ -36,6 +36,11 @@ impl Design {
     const SIDECAR: u64 = 1 << 1;
     const STICKY: u64 = 1 << 2;
 
+    /// Whether both buckets of a key are looked at first, by their records.
+    pub(super) fn has_fast_path(self) -> bool {
+        self.sidecar_prints && self.sticky_bit
+    }
+
     fn encode(self) -> u64 {
         [
             (self.displaces, Self::DISPLACES),

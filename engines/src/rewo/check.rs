@@ -3,13 +3,16 @@
 use super::Core;
 use super::cache::Cache;
 use super::layout::LOCK;
-use crate::kit::doubling::{Doubles, slots_in};
+use crate::kit::buckets::Buckets;
+use crate::kit::doubling::Doubles;
+use crate::kit::hash::slots_in;
+use crate::kit::search::Search;
 use index::{CheckReport, Fixed, is_same_state};
 use pmem::Medium;
 use pmem::sync::Ordering;
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    pub(super) fn check(&self) -> CheckReport {
+    pub(super) fn check_all(&self) -> CheckReport {
         let _at_rest = self.tables.signal.hold();
         let mut report = CheckReport::default();
         for bucket in 0..self.geometry().buckets() {
@@ -50,7 +53,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         cache.for_each(|key, value, is_busy| {
             cached += 1;
             let hash = self.hash(key);
-            let found = self.get_persistent(key, hash);
+            let found = self.get_from_buckets(key);
             if is_busy {
                 report.fault(|| format!("cached, hash {:#x}: busy, though nothing writes", hash.0));
             } else if !is_same_state(found, Some(value)) {

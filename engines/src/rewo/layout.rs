@@ -17,6 +17,7 @@
 //! Buckets of all data tables are numbered together: the first table has the lowest numbers, and each further
 //! table as many as all before it.
 
+pub(super) use crate::kit::buckets::LOCK;
 use crate::kit::packed::Packed;
 use index::Fixed;
 use index::fingerprint::match_two_words;
@@ -31,10 +32,6 @@ pub const SLOTS_MAX: u32 = 15;
 /// Most bits of a fingerprint.
 const PRINT_BITS_MAX: u32 = 8;
 
-/// The bucket is locked. Only the lock holder changes the bucket and its record.
-pub(super) const LOCK: u64 = 1;
-/// A value of the bucket is being overwritten, and is in the log.
-pub(super) const WRITING: u64 = 1 << 1;
 /// One version; every change of what a bucket shows is a new one.
 pub(super) const VERSION: u64 = 1 << 2;
 
@@ -53,9 +50,6 @@ pub(super) const PARAM_SIZES: usize = 0;
 pub(super) const PARAM_DESIGN: usize = 1;
 /// Engine parameter: how large the cached table is.
 pub(super) const PARAM_CACHE: usize = 2;
-
-/// The lock of a bucket or of a home, held until dropped.
-pub(super) type Locked<'a> = crate::kit::lock::Locked<'a, LOCK>;
 
 /// The bytes of a bucket whose items are a `K` and a `V`.
 #[derive(Debug)]

@@ -60,22 +60,18 @@
 //!     of DRAM. With the paper's threads it would have to hand its key over and to take the entry back before its item
 //!     can be seen, and insertions were hardly faster.
 
-mod batch;
 mod bucket;
 mod cache;
 mod check;
 mod engine;
-mod fast;
 mod layout;
 mod ops;
 mod recover;
 mod refill;
 mod resize;
 mod salvage;
-mod scan;
 mod search;
 mod shape;
-mod table;
 #[cfg(test)]
 mod tests;
 
@@ -85,25 +81,22 @@ pub use shape::{Cached, Design, Shape};
 
 use crate::Settings;
 use crate::engine::Describe;
+use crate::kit::buckets::Buckets;
 use crate::kit::doubling::{
-    Doubles, ENGINE_COUNTS, Form, Geometry, HOMES, LOG, LOG2_MAX, Tables, helps_doubling,
-    only_extent,
+    Doubles, ENGINE_COUNTS, Form, LOG, LOG2_MAX, Tables, extend, only_extent, upkeep_of_doubling,
 };
-use crate::kit::helper::Helpers;
+use crate::kit::helper::Signal;
 use crate::kit::log::Log;
-use crate::kit::packed::second_of;
-use crate::kit::scan::Scans;
-use crate::kit::workers::Workers;
+use crate::kit::shared::{Shared, no_sidecar};
+use crate::kit::table::{Helped, Table, Upkeep, start};
 use crate::sizes::check_sizes;
 use cache::Cache;
-use index::hash::Hasher;
-use index::{CacheUse, Error, Fixed, Level, Occupancy};
+use index::{CacheUse, CheckReport, Error, Fixed, Level, Occupancy, Shrunk};
 use layout::{BUCKET_BYTES, Bucket, RECORD_WORDS};
 use pmem::sync::{Array, AtomicU64, Ordering};
 use pmem::{Medium, OpenError, Pool};
-use refill::Refills;
+use refill::{Refiller, Refills};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// Words of a thread's counts: look-ups that found the key in the cached table, that were told there that it is
 /// absent, and that it could not answer.
@@ -120,43 +113,26 @@ pub fn engine_params(shape: &Shape) -> [u64; 16] {
 }
 
 /// An open Rewo-Hash table.
-pub struct RewoHash<M: Medium, K: Fixed = u64, V: Fixed = u64> {
-    core: Arc<Core<M, K, V>>,
-    helpers: Option<Helpers>,
-    refiller: Option<Workers>,
-    scan_time: Duration,
-}
+pub type RewoHash<M, K = u64, V = u64> = Table<Core<M, K, V>, K, V>;
 
 /// What operations and recovery share.
-struct Core<M: Medium, K, V> {
+pub struct Core<M: Medium, K, V> {
     tables: Tables<M>,
-    hasher: Hasher,
     shape: Shape,
     bucket: Bucket<K, V>,
     /// A record per bucket, as [`layout`] says.
     records: Array<AtomicU64>,
-    homes: Array<AtomicU64>,
     /// The cached table, if there is one.
     cache: Option<Cache<K, V>>,
     refills: Refills,
-    log: Log,
-    scans: Scans<K>,
+    shared: Shared<K>,
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> RewoHash<M, K, V> {
     /// Opens the table in `pool`, whose engine parameters are those of [`engine_params`]: makes
     /// it if the pool is new, and else recovers it.
     pub fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
-        let core = Arc::new(Core::open(pool, settings)?);
-        let started = Instant::now();
-        core.recover()?;
-        let scan_time = started.elapsed();
-        let is_read_only = core.tables.pool.is_read_only();
-        let mut table = RewoHash { core, helpers: None, refiller: None, scan_time };
-        // Dropped, it ends those that were started.
-        table.helpers = Some(Helpers::start(&table.core, &settings, is_read_only));
-        table.refiller = Some(Core::start_refiller(&table.core));
-        Ok(table)
+        start(Core::open(pool, settings)?, &settings)
     }
 
     /// The table's shape.
@@ -179,95 +155,35 @@ impl<M: Medium, K: Fixed, V: Fixed> RewoHash<M, K, V> {
     /// Doubles the table while other operations run, in the calling thread, whatever the settings say of growth. The
     /// caller holds the pool's right to write.
     pub fn extend(&self) -> Result<(), Error> {
-        self.core.finish_resize();
-        self.core.begin_extension(self.core.geometry())?;
-        self.core.finish_resize();
-        Ok(())
+        extend(&*self.core)
     }
 }
 
-impl<M: Medium, K: Fixed, V: Fixed> Drop for RewoHash<M, K, V> {
-    fn drop(&mut self) {
-        let is_inherited = self.core.tables.pool.is_inherited();
-        if let Some(refiller) = self.refiller.take() {
-            self.core.stop_refiller(refiller);
+impl<M: Medium, K: Fixed, V: Fixed> Upkeep for Core<M, K, V> {
+    const NAME: &'static str = "RewoHash";
+
+    upkeep_of_doubling!();
+
+    fn recover(&self) -> Result<(), OpenError> {
+        self.recover_all()
+    }
+
+    fn start(core: &Arc<Self>, settings: &Settings) -> Box<dyn Send + Sync> {
+        let helped = Helped::start(core, settings);
+        // In this order they are stopped.
+        Box::new((Refiller::start(core), helped))
+    }
+
+    #[cfg(feature = "simulated")]
+    fn take_one_round(&self) {
+        self.tables.signal.take_one_round(self);
+        if self.tables.settings.refills_cache {
+            self.refill();
         }
-        if let Some(helpers) = self.helpers.take() {
-            helpers.stop(&self.core.tables.signal, is_inherited);
-        }
-        if !is_inherited {
-            // So that a closed pool needs no recovery and can be opened read-only.
-            self.core.settle();
-        }
-    }
-}
-
-impl<M: Medium, K: Fixed, V: Fixed> std::fmt::Debug for RewoHash<M, K, V> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RewoHash")
-            .field("shape", &self.core.shape)
-            .field("geometry", &self.core.geometry())
-            .finish_non_exhaustive()
-    }
-}
-
-impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
-        let superblock = pool.superblock();
-        check_sizes::<K, V>(&superblock)?;
-        let corrupt = |found: String| OpenError::Corrupt { found };
-        let shape = Shape::decode(&superblock.engine_params).map_err(corrupt)?;
-        let bucket = Bucket::<K, V>::new(shape.slots).map_err(corrupt)?;
-        let form = Form {
-            bucket_bytes: BUCKET_BYTES,
-            initial_log2: shape.initial_log2,
-            log2_max: LOG2_MAX,
-        };
-        let log_bytes = Log::bytes::<V>();
-        let tables = Tables::open(Arc::clone(&pool), settings, form, |draft| {
-            draft.take_extent(LOG, 0, log_bytes).map(drop)
-        })?;
-        let log = only_extent(&pool, LOG, log_bytes, "log")?;
-        let used_log2 = tables.geometry().used_log2();
-        let (buckets, used_words) = (tables.buckets_max(), RECORD_WORDS << used_log2);
-        let hasher = Hasher::new(superblock.hash_seed);
-        let reserve = |source| OpenError::Io {
-            action: "reserving memory for",
-            path: "the table's sidecar".into(),
-            source,
-        };
-        let cached = settings.cached.map_or(shape.cached, Cached::part);
-        let cache = match cached.smaller_log2(pool.medium().reads_slowly()) {
-            None => None,
-            Some(smaller) => Cache::new(smaller, buckets, used_log2).map_err(reserve)?,
-        };
-        Ok(Core {
-            log: Log::new::<V>(log, hasher),
-            hasher,
-            bucket,
-            records: Array::reserve(RECORD_WORDS * buckets, 2 * used_words).map_err(reserve)?,
-            homes: Array::reserve(HOMES, HOMES).map_err(reserve)?,
-            cache,
-            refills: Refills::default(),
-            scans: Scans::default(),
-            shape,
-            tables,
-        })
     }
 
-    fn medium(&self) -> &M {
-        self.tables.medium()
-    }
-
-    #[inline(always)]
-    fn geometry(&self) -> Geometry {
-        self.tables.geometry()
-    }
-
-    /// The second output of the hash functions: h1 and h2.
-    #[inline(always)]
-    fn hashed(&self, key: K) -> u64 {
-        second_of(&self.hasher, key)
+    fn check(&self) -> CheckReport {
+        self.check_all()
     }
 
     fn occupancy(&self) -> Occupancy {
@@ -291,6 +207,42 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             cached,
         }
     }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
+    fn open(pool: Arc<Pool<M>>, settings: Settings) -> Result<Self, OpenError> {
+        let superblock = pool.superblock();
+        check_sizes::<K, V>(&superblock)?;
+        let corrupt = |found: String| OpenError::Corrupt { found };
+        let shape = Shape::decode(&superblock.engine_params).map_err(corrupt)?;
+        let bucket = Bucket::<K, V>::new(shape.slots).map_err(corrupt)?;
+        let form = Form {
+            bucket_bytes: BUCKET_BYTES,
+            initial_log2: shape.initial_log2,
+            log2_max: LOG2_MAX,
+        };
+        let log_bytes = Log::bytes::<V>();
+        let tables = Tables::open(Arc::clone(&pool), settings, form, |draft| {
+            draft.take_extent(LOG, 0, log_bytes).map(drop)
+        })?;
+        let log = only_extent(&pool, LOG, log_bytes, "log")?;
+        let used_log2 = tables.geometry().used_log2();
+        let (buckets, used_words) = (tables.buckets_max(), RECORD_WORDS << used_log2);
+        let cached = settings.cached.map_or(shape.cached, Cached::part);
+        let cache = match cached.smaller_log2(pool.medium().reads_slowly()) {
+            None => None,
+            Some(smaller) => Cache::new(smaller, buckets, used_log2).map_err(no_sidecar)?,
+        };
+        Ok(Core {
+            shared: Shared::new::<V>(superblock.hash_seed, log)?,
+            bucket,
+            records: Array::reserve(RECORD_WORDS * buckets, 2 * used_words).map_err(no_sidecar)?,
+            cache,
+            refills: Refills::default(),
+            shape,
+            tables,
+        })
+    }
 
     fn cache_use(&self, cache: &Cache<K, V>) -> CacheUse {
         let sum = |word: usize| {
@@ -305,5 +257,3 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
     }
 }
-
-helps_doubling!(Core);

@@ -1,169 +1,323 @@
-//! Insertion, update and deletion: algorithms 3 to 5 (section 3.4), and the eviction that they end in.
+//! Insertion, update and deletion (algorithms 3 to 5, section 3.4) as the kit asks for them: where an item goes, the
+//! eviction that insertions and updates end in, and the one word by which a change is committed.
 
 use super::Core;
-use super::bucket::Unfenced;
-use super::layout::{Bucket, Locked, VERSION, WRITING};
-use super::search::Found;
-use crate::kit::doubling::{Doubles, Geometry, Hash, Placed, slots_in};
-use crate::kit::log::Entry;
+use super::bucket::Change;
+use super::cache::Busy;
+use super::layout::{Bucket, LOCK, VERSION};
+use crate::kit::ahead::Known;
+use crate::kit::buckets::{Buckets, Locked, Placed};
+use crate::kit::change::Mutate;
+use crate::kit::doubling::{Doubles, Geometry, Two, TwoSeen, buckets_of_doubling};
+use crate::kit::hash::{Hash, slots_in};
 use crate::kit::mutation::Likely;
-use index::{Change, Error, Fixed, is_same};
-use pmem::Medium;
-use pmem::sync::{Ordering, fence, spin};
+use crate::kit::search::Search;
+use crate::kit::shared::Shared;
+use crate::kit::unfenced::Unfenced;
+use index::{Error, Fixed, is_same};
+use pmem::sync::{AtomicU64, Ordering};
+use pmem::{Medium, Offset};
+use std::ops::Range;
 
 /// Buckets that an eviction looks at for room, at most: each may be a miss of the caches.
 const LOOKS_MAX: u32 = 128;
+/// Where the slots of the second bucket begin in a mask of both.
+const SECOND: u32 = 16;
 
-impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// Replaces the state of `key` by what `decide` makes of it, in one step; returns the state before. `decide` may be
-    /// called several times. `likely`: what it is expected to do.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn mutate_slow<'a, const MOST: usize>(
-        &'a self,
-        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
+impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
+    buckets_of_doubling!([u64; 2]);
+
+    type Spot = usize;
+    type Pending = Change;
+    type Copied = u64;
+    /// The busy entry of the cached table, and its value when the change is durable.
+    type Aside = Option<(Busy, Option<V>)>;
+
+    const NOTHING_ASIDE: Self::Aside = None;
+
+    #[inline(always)]
+    fn state(&self, bucket: u64) -> &AtomicU64 {
+        self.state_of(bucket)
+    }
+
+    #[inline(always)]
+    fn next_version(state: u64) -> u64 {
+        state.wrapping_add(VERSION)
+    }
+
+    fn look_in(
+        &self,
+        bucket: u64,
+        _state: u64,
         key: K,
-        mut likely: Likely,
-        decide: &dyn Fn(Option<V>) -> Change<V>,
-    ) -> Result<Option<V>, Error> {
-        let hash = self.hash(key);
-        let mut retries = 0;
-        loop {
-            // An absence lasts only while nobody else may insert this key. (The slots' locks of the paper do
-            // not do for that: two insertions of one key may go to different slots.)
-            let home = (likely == Likely::Inserts || self.cache.is_some())
-                .then(|| unfenced.lock_home(hash));
-            if let Some(Found { bucket, slot, .. }) = self.find_slow(key, hash) {
-                match self.change(unfenced, home, (bucket, slot), key, hash, decide) {
-                    Some(value) => return Ok(Some(value)),
-                    None => spin(&mut retries),
-                }
-                continue;
-            }
-            let Change::Put(value) = decide(None) else { return Ok(None) };
-            if home.is_none() {
-                likely = Likely::Inserts;
-                continue;
-            }
-            let geometry = self.geometry();
-            match self.insert(unfenced, geometry, (key, value), hash) {
-                Placed::Done => {
-                    unfenced.end_change(home, 1, 0);
-                    return Ok(None);
-                }
-                Placed::Stale => {}
-                Placed::Busy => spin(&mut retries),
-                Placed::NoRoom => {
-                    drop(home);
-                    unfenced.commit();
-                    self.make_room(geometry, hash)?;
-                    // Another thread may be at it.
-                    spin(&mut retries);
-                }
-            }
+        hash: Hash,
+        _is_first: bool,
+    ) -> (Option<usize>, u64) {
+        self.look_for(bucket, key, hash.print())
+    }
+
+    fn value_in(&self, bucket: u64, slot: usize) -> V {
+        self.bucket.value(self.medium(), self.at(bucket), slot)
+    }
+
+    fn persist_item(&self, bucket: u64, slot: usize) {
+        self.flush_beyond(self.at(bucket), slot);
+        self.medium().persist(self.at(bucket));
+    }
+
+    fn persist_absence(&self, bucket: u64, shown: u64) {
+        if shown != 0 {
+            self.medium().persist(self.at(bucket));
         }
     }
 
-    /// Does what `decide` says of the value in a slot, and returns the value; `None`: the key is no
-    /// longer there.
+    fn in_log(bucket: u64, slot: usize) -> (u32, u64, usize) {
+        (0, bucket, slot)
+    }
+
+    fn used(&self, bucket: u64) -> u64 {
+        self.bucket.bitmap(self.medium().load(self.at(bucket)))
+    }
+
+    fn key_in(&self, bucket: u64, slot: usize) -> K {
+        self.bucket.key(self.medium(), self.at(bucket), slot)
+    }
+
     #[inline(always)]
-    pub(super) fn change<'a, const MOST: usize>(
-        &'a self,
-        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
-        home: Option<Locked<'a>>,
-        (bucket, slot): (u64, usize),
-        key: K,
-        hash: Hash,
-        decide: &(impl Fn(Option<V>) -> Change<V> + ?Sized),
-    ) -> Option<V> {
-        let locked = unfenced.lock(bucket);
+    fn slots_with(&self, seen: &Self::Seen, hash: Hash) -> u32 {
+        let print = hash.print();
+        let first = self.bucket.slots_with(seen.prints[0], print) as u32;
+        first | (self.bucket.slots_with(seen.prints[1], print) as u32) << SECOND
+    }
+
+    #[inline(always)]
+    fn nth_slot(bit: u32) -> (usize, usize) {
+        ((bit / SECOND) as usize, (bit % SECOND) as usize)
+    }
+
+    #[inline(always)]
+    fn spot(slot: usize) -> usize {
+        slot
+    }
+
+    #[inline(always)]
+    fn item(&self, bucket: u64, slot: usize) -> (K, V) {
+        self.bucket.pair(self.medium(), self.at(bucket), slot)
+    }
+
+    #[inline(always)]
+    fn room(&self, seen: &Self::Seen) -> Option<(usize, usize)> {
+        let empty = [self.bucket.empty(seen.prints[0]), self.bucket.empty(seen.prints[1])];
+        let nth = usize::from(empty[1].count_ones() > empty[0].count_ones());
+        (empty[nth] != 0).then(|| (nth, empty[nth].trailing_zeros() as usize))
+    }
+
+    /// With the meta word.
+    #[inline(always)]
+    fn prefetch_slot(&self, bucket: u64, slot: usize) {
         let at = self.at(bucket);
-        let (found, value) = self.bucket.pair(self.medium(), at, slot);
+        self.medium().prefetch_write(at);
+        let beyond = self.bucket.beyond_meta(slot);
+        if !beyond.is_empty() {
+            self.medium().prefetch_write(at.add(beyond.start));
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch_likely(&self, known: &Known<Self>, likely: Likely) {
+        if likely != Likely::Inserts
+            && let Some(cache) = &self.cache
+        {
+            // An entry of a key that changes is marked before the change.
+            cache.prefetch(known.hash);
+        }
+        let Some(two) = &known.near else { return };
+        if known.slots != 0 {
+            let (nth, slot) = Self::nth_slot(known.slots.trailing_zeros());
+            let bucket = two.buckets[nth];
+            if self.changes_meta(likely) {
+                self.prefetch_slot(bucket, slot);
+            } else {
+                let item = self.at(bucket).add(self.bucket.item_at(slot));
+                self.medium().prefetch_write(item);
+            }
+        } else if likely == Likely::Inserts
+            && let Some((nth, slot)) = self.room(&known.seen)
+        {
+            self.prefetch_slot(two.buckets[nth], slot);
+        }
+    }
+
+    #[inline(always)]
+    fn see_again(&self, known: &Known<Self>, likely: Likely) -> Option<(Self::Seen, u32)> {
+        if let Some(two) = &known.near
+            && known.slots != 0
+            && self.changes_meta(likely)
+        {
+            // Beside the item, which may be in another line.
+            let (nth, _) = Self::nth_slot(known.slots.trailing_zeros());
+            self.medium().prefetch_write(self.at(two.buckets[nth]));
+        }
+        None
+    }
+
+    #[inline(always)]
+    fn value_if_there(&self, bucket: u64, slot: usize, key: K) -> Option<V> {
+        let (found, value) = self.item(bucket, slot);
         // Under the lock a fingerprint is shown if and only if the bit is set: the meta word, which may be in
         // another line, need not be read.
-        if self.empty(bucket) & 1 << slot != 0 || !is_same(found, key) {
-            return None;
+        (self.empty(bucket) & 1 << slot == 0 && is_same(found, key)).then_some(value)
+    }
+
+    #[inline(always)]
+    fn fill(&self, (bucket, slot): (u64, usize), item: (K, V), hash: Hash, clear: u64) -> Change {
+        let is_beyond = self.store_item(self.at(bucket), slot, item);
+        Change { bucket, slot, print: hash.print(), clear, is_beyond }
+    }
+
+    #[inline(always)]
+    fn commit(&self, change: &Change) {
+        self.commit_meta(change);
+    }
+
+    /// Log-free atomic deletion (algorithm 5).
+    #[inline(always)]
+    fn erase(&self, bucket: u64, slot: usize) -> Change {
+        let change = Change { bucket, clear: 1 << slot, ..Change::default() };
+        self.commit_meta(&change);
+        change
+    }
+
+    #[inline(always)]
+    fn unseen(&self, bucket: u64) -> Change {
+        Change { bucket, ..Change::default() }
+    }
+
+    #[inline(always)]
+    fn value_word(&self, bucket: u64, slot: usize) -> Option<Offset> {
+        let word = self.bucket.value_word(self.at(bucket), slot);
+        word.filter(|_| self.shape.design.in_place_update)
+    }
+
+    /// Log-free atomic update (algorithm 4, lines 16 to 24), perhaps after an eviction.
+    #[inline(always)]
+    fn slot_for_update(&self, bucket: u64, slot: usize) -> Option<(usize, u64)> {
+        let to = self
+            .empty_slot(bucket)
+            .or_else(|| self.evict(self.geometry(), bucket, Some(slot), &mut false))?;
+        Some((to, 1 << slot))
+    }
+
+    fn overwrite(&self, bucket: u64, slot: usize, item: (K, V)) {
+        let (medium, at) = (self.medium(), self.at(bucket));
+        self.bucket.fill(medium, at, slot, item);
+        medium.flush_range(at.add(self.bucket.item_at(slot)), Bucket::<K, V>::item_bytes());
+        medium.fence();
+    }
+
+    #[inline(always)]
+    fn show_locked(&self, change: &mut Change) {
+        self.show_of(change);
+        *change = self.unseen(change.bucket);
+    }
+
+    #[inline(always)]
+    fn show(&self, change: &mut Change) {
+        self.show_of(change);
+        if self.cache.is_some() && change.print == 0 && change.clear == 0 {
+            // Overwritten in place: a thread that has read the old value must not cache it.
+            self.new_version(change.bucket);
         }
-        match decide(Some(value)) {
-            Change::Keep => {}
-            Change::Put(new) => {
-                self.update(unfenced, home, locked, (bucket, slot), (key, new), hash)
-            }
-            Change::Remove => {
-                let busy = self.mark_busy(key, hash, false);
-                unfenced.delete(bucket, locked, 1 << slot);
-                unfenced.complete_with(busy, None);
-                unfenced.end_change(home, 0, 1);
-            }
+        let state = self.state(change.bucket);
+        state.store(state.load(Ordering::Relaxed) & !LOCK, Ordering::Release);
+    }
+
+    #[inline(always)]
+    fn add_copied(copied: &mut u64, slot: usize) {
+        *copied |= 1 << slot;
+    }
+
+    fn delete_copied(&self, source: u64, copied: u64) {
+        self.delete_slots(source, copied, 0);
+    }
+
+    /// Fills of the cached table and changes of its entries exclude each other.
+    #[inline(always)]
+    fn locks_all_homes(&self) -> bool {
+        self.cache.is_some()
+    }
+
+    #[inline(always)]
+    fn begin_aside(&self, key: K, hash: Hash, appears: bool, then: Option<V>) -> Self::Aside {
+        let busy = self.cache.as_ref()?.mark_busy(key, hash, appears)?;
+        Some((busy, then))
+    }
+
+    #[inline(always)]
+    fn end_aside(&self, aside: Self::Aside) {
+        if let Some(cache) = &self.cache
+            && let Some((busy, value)) = aside
+        {
+            cache.complete(busy, value);
         }
-        Some(value)
+    }
+
+    #[inline(always)]
+    fn get(&self, key: K) -> Option<V> {
+        match &self.cache {
+            Some(cache) => self.get_cached(cache, key, self.hash(key)),
+            None => self.get_from_buckets(key),
+        }
+    }
+
+    fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
+        match &self.cache {
+            Some(cache) => self.get_many_cached(cache, keys, out),
+            None => crate::kit::paths::get_each(self, keys, out),
+        }
     }
 
     /// Algorithm 3: into the emptier one of the key's buckets, or after an eviction.
-    pub(super) fn insert<'a, const MOST: usize>(
+    fn insert<'a, const MOST: usize>(
         &'a self,
-        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
+        unfenced: &mut Unfenced<'a, Self, MOST>,
         geometry: Geometry,
         item: (K, V),
         hash: Hash,
     ) -> Placed {
         let pair = self.pair_among(geometry.log2(), hash);
-        for bucket in unfenced.not_held_first(self.emptier_first(pair)) {
-            if self.empty(bucket) == 0 {
-                continue;
+        match self.insert_into_emptier(unfenced, geometry, pair, item, hash) {
+            Placed::NoRoom if self.shape.design.evictions > 0 => {
+                self.insert_moving(unfenced, geometry, item, hash)
             }
-            let Some(locked) = unfenced.lock_under(geometry, bucket) else { return Placed::Stale };
-            let empty = self.empty(bucket);
-            if empty != 0 {
-                let slot = empty.trailing_zeros() as usize;
-                unfenced.insert((bucket, slot), locked, item, hash);
-                return Placed::Done;
-            }
-        }
-        if self.shape.design.evictions == 0 {
-            return Placed::NoRoom;
-        }
-        // Else an item could not be moved to a bucket that is locked for a change before this one,
-        // and a table that may not grow be called full.
-        unfenced.commit();
-        let mut is_busy = false;
-        for bucket in pair {
-            let Some(locked) = self.lock_under(geometry, bucket, || {}) else {
-                return Placed::Stale;
-            };
-            // Another thread's removal may have made room.
-            let empty = self.empty(bucket);
-            let freed = if empty != 0 {
-                Some(empty.trailing_zeros() as usize)
-            } else {
-                self.evict(geometry, bucket, None, &mut is_busy)
-            };
-            if let Some(slot) = freed {
-                unfenced.insert((bucket, slot), locked, item, hash);
-                return Placed::Done;
-            }
-        }
-        if self.geometry() != geometry {
-            // Evictions were given up for that.
-            Placed::Stale
-        } else if is_busy {
-            Placed::Busy
-        } else {
-            Placed::NoRoom
+            placed => placed,
         }
     }
 
-    /// The empty slots of a bucket.
+    fn free_slot(
+        &self,
+        geometry: Geometry,
+        bucket: u64,
+        (): (),
+        is_busy: &mut bool,
+    ) -> Option<(usize, Option<Locked<'_>>)> {
+        self.evict(geometry, bucket, None, is_busy).map(|slot| (slot, None))
+    }
+
+    fn items_of(&self, bucket: u64, items: &mut Vec<(K, V)>) {
+        items.extend(slots_in(self.used(bucket)).map(|slot| self.item(bucket, slot)));
+    }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
+    /// Whether the meta word is written when a key is found.
     #[inline(always)]
-    pub(super) fn empty(&self, bucket: u64) -> u64 {
-        self.bucket.empty(self.prints(bucket))
-    }
-
-    fn emptier_first(&self, [first, second]: [u64; 2]) -> [u64; 2] {
-        if self.empty(second).count_ones() > self.empty(first).count_ones() {
-            [second, first]
-        } else {
-            [first, second]
+    fn changes_meta(&self, likely: Likely) -> bool {
+        let overwrites = const { V::BYTES == 8 } && self.shape.design.in_place_update;
+        match likely {
+            Likely::Inserts => false,
+            Likely::Updates => !overwrites,
+            Likely::Removes => true,
         }
     }
 
@@ -278,71 +432,5 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         self.put_locked(to, empty, (key, value), self.hash(key).print());
         self.tell_scans(key, from, to);
         self.delete_slots(from, 1 << slot, self.bucket.lock_bits(1 << slot));
-    }
-
-    /// Algorithm 4, the bucket being locked: in place if one word is all that changes; else into an empty slot
-    /// of the bucket, which an eviction may have to make. If there is none to be made, over the old value, with
-    /// the new one in the log.
-    #[inline(always)]
-    fn update<'a, const MOST: usize>(
-        &'a self,
-        unfenced: &mut Unfenced<'a, M, K, V, MOST>,
-        home: Option<Locked<'a>>,
-        locked: Locked<'a>,
-        (bucket, slot): (u64, usize),
-        item: (K, V),
-        hash: Hash,
-    ) {
-        let (medium, at) = (self.medium(), self.at(bucket));
-        let busy = self.mark_busy(item.0, hash, false);
-        if self.shape.design.in_place_update
-            && let Some(at) = self.bucket.value_word(at, slot)
-        {
-            // A reader that sees the value sees the lock.
-            fence(Ordering::Release);
-            medium.store(at, item.1.word(0));
-            medium.flush(at);
-            unfenced.overwritten(bucket, locked);
-            unfenced.complete_with(busy, Some(item.1));
-            unfenced.end_change(home, 0, 0);
-            return;
-        }
-        let empty = self.empty(bucket);
-        let to = if empty != 0 {
-            Some(empty.trailing_zeros() as usize)
-        } else {
-            self.evict(self.geometry(), bucket, Some(slot), &mut false)
-        };
-        match to {
-            Some(to) => {
-                unfenced.put((bucket, to), locked, item, hash, 1 << slot);
-                unfenced.complete_with(busy, Some(item.1));
-                unfenced.end_change(home, 0, 0);
-            }
-            None => {
-                self.update_logged(bucket, slot, item);
-                if let (Some(cache), Some(busy)) = (&self.cache, busy) {
-                    cache.complete(busy, Some(item.1));
-                }
-            }
-        }
-    }
-
-    #[cold]
-    fn update_logged(&self, bucket: u64, slot: usize, (key, value): (K, V)) {
-        let (medium, at) = (self.medium(), self.at(bucket));
-        let entry = self.log.write(medium, &Entry::update(0, bucket, slot, value));
-        // From here on recovery ends the update, so a reader may report the new value.
-        let state = self.state(bucket);
-        let before = state.load(Ordering::Relaxed);
-        state.store(before | WRITING, Ordering::Release);
-        // A thread that sees the value also sees that it is being written.
-        fence(Ordering::Release);
-        self.bucket.fill(medium, at, slot, (key, value));
-        medium.flush_range(at.add(self.bucket.item_at(slot)), Bucket::<K, V>::item_bytes());
-        medium.fence();
-        state.store(before.wrapping_add(VERSION), Ordering::Release);
-        // Before the lock is given back: recovery must not do it again over a later value.
-        self.log.erase(medium, entry);
     }
 }

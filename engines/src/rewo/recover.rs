@@ -7,7 +7,9 @@
 
 use super::Core;
 use super::layout::BUCKET_BYTES;
-use crate::kit::doubling::{Doubles, Geometry, slots_in};
+use crate::kit::buckets::Buckets;
+use crate::kit::doubling::{Doubles, Geometry};
+use crate::kit::hash::slots_in;
 use crate::kit::log::Entry;
 use index::Fixed;
 use pmem::sync::Mutex;
@@ -18,7 +20,7 @@ use std::ops::Range;
 const BUCKETS_PER_THREAD: u64 = 2048;
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    pub(super) fn recover(&self) -> Result<(), OpenError> {
+    pub(super) fn recover_all(&self) -> Result<(), OpenError> {
         let geometry = self.geometry();
         let locked = Mutex::new(Vec::new());
         let pairs =
@@ -26,7 +28,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 self.rebuild(range, &locked)
             })?;
         self.tables.set_at_open(pairs);
-        for (at, entry) in self.log.read(self.medium()) {
+        for (at, entry) in self.shared.log.read(self.medium()) {
             self.replay(geometry, at, &entry)?;
         }
         for bucket in std::mem::take(&mut *locked.lock()) {
@@ -96,7 +98,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             medium.flush_range(at, BUCKET_BYTES);
             medium.fence();
         }
-        self.log.erase_at(medium, at);
+        self.shared.log.erase_at(medium, at);
         Ok(())
     }
 

@@ -2,8 +2,9 @@
 //! resize has emptied the cached table.
 
 use super::Core;
-use super::layout::Locked;
+use crate::kit::buckets::{Buckets, Locked};
 use crate::kit::scan::Scanned;
+use crate::kit::search::Search;
 use crate::kit::workers::Workers;
 use index::Fixed;
 use pmem::Medium;
@@ -26,9 +27,15 @@ impl Refills {
     }
 }
 
-impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// Starts the thread that refills, if there is a cached table, the settings ask for it, and the system allows it.
-    pub(super) fn start_refiller(core: &Arc<Self>) -> Workers {
+/// The thread that refills, until dropped.
+pub(super) struct Refiller<M: Medium, K: Fixed, V: Fixed> {
+    core: Arc<Core<M, K, V>>,
+    workers: Option<Workers>,
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> Refiller<M, K, V> {
+    /// Starts it, if there is a cached table, the settings ask for it, and the system allows it.
+    pub(super) fn start(core: &Arc<Core<M, K, V>>) -> Self {
         // A simulated machine has no threads of the table's own: there, helpers refill.
         let is_refilled = core.tables.settings.refills_cache && !cfg!(feature = "simulated");
         let count = usize::from(core.cache.is_some() && is_refilled);
@@ -37,14 +44,19 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             move || core.keep_refilled()
         });
         core.refills.threads.get_or_init(|| workers.threads());
-        workers
+        Refiller { core: Arc::clone(core), workers: Some(workers) }
     }
+}
 
-    /// Ends it.
-    pub(super) fn stop_refiller(&self, workers: Workers) {
-        workers.stop(&self.refills.is_stopped, self.tables.pool.is_inherited());
+impl<M: Medium, K: Fixed, V: Fixed> Drop for Refiller<M, K, V> {
+    fn drop(&mut self) {
+        if let Some(workers) = self.workers.take() {
+            workers.stop(&self.core.refills.is_stopped, self.core.tables.pool.is_inherited());
+        }
     }
+}
 
+impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Refills the cached table, and again when it has begun anew, until the table is closed.
     fn keep_refilled(&self) {
         let mut filled = None;
@@ -74,8 +86,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
             let hash = self.hash(key);
             // What the scan has met may have changed since; under its home's lock it cannot.
-            let _home = Locked::wait(self.homes.get(hash.home()));
-            if let Some(value) = self.get_persistent(key, hash)
+            let _home = Locked::wait(self.shared.homes.get(hash.home()));
+            if let Some(value) = self.get_from_buckets(key)
                 && !cache.insert(key, hash, value, |key| self.hash(key), None)
             {
                 misses_some.store(true, Ordering::Relaxed);

@@ -25,6 +25,11 @@ impl Design {
     const IN_PLACE: u64 = 1 << 8;
     const SIDECAR: u64 = 1 << 9;
 
+    /// Whether both buckets of a key are looked at first, by their records.
+    pub(super) fn has_fast_path(self) -> bool {
+        self.sidecar_prints
+    }
+
     fn encode(&self) -> u64 {
         u64::from(self.evictions)
             | if self.in_place_update { Self::IN_PLACE } else { 0 }

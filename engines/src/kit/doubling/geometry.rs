@@ -8,40 +8,16 @@
 //! first table. If the buckets of all tables are numbered together, the owner is the table that contains the first
 //! choice, and no directory is needed.
 
+use crate::kit::hash::Hash;
 use index::hash::{h1, h2};
 use pmem::sync::{AtomicU64, Ordering};
 
 /// Most buckets, as log2: a hash has 32 bits for each choice of a bucket.
 pub(crate) const LOG2_MAX: u32 = 32;
-/// Homes: locks by hash, under which all changes of a key happen. Many times as many as threads, few enough
-/// to stay in the caches.
-pub(crate) const HOMES: usize = 1 << 13;
-/// Where the bits of a hash begin that choose the home: apart from the low ones of either choice, or the keys
-/// of one bucket would share few homes.
-const HOME_SHIFT: u32 = 20;
-
 /// Most doublings whose items are being moved at once.
 pub(crate) const SPAN_MAX: u32 = 15;
-
-/// The hash of a key: its low and its high half each choose a bucket.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Hash(pub(crate) u64);
-
-impl Hash {
-    /// The home whose lock excludes other changes of the key.
-    #[inline(always)]
-    pub(crate) fn home(self) -> usize {
-        (self.0 >> HOME_SHIFT) as usize & (HOMES - 1)
-    }
-
-    /// The fingerprint: 1 to 255.
-    #[inline(always)]
-    pub(crate) fn print(self) -> u8 {
-        // Mixed: the bits that chose the bucket are equal for all keys in it.
-        let mixed = self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        1 + ((mixed * 255) >> 32) as u8
-    }
-}
+/// Most numbers of buckets among which an item may be.
+pub(crate) const PLACES_MAX: usize = SPAN_MAX as usize + 1;
 
 /// The resize that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,13 +177,4 @@ impl Published {
     pub(crate) fn publish(&self, geometry: Geometry) {
         self.0.store(geometry.0, Ordering::Release);
     }
-}
-
-/// The slots of a set of bits, lowest first.
-pub(crate) fn slots_in(mut bits: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let slot = (bits != 0).then(|| bits.trailing_zeros() as usize);
-        bits &= bits.wrapping_sub(1);
-        slot
-    })
 }

@@ -4,8 +4,10 @@ mod geometry;
 mod resize;
 mod salvage;
 mod tables;
+mod two;
 
-pub(crate) use geometry::{Geometry, HOMES, Hash, LOG2_MAX, SPAN_MAX, slots_in};
-pub(crate) use resize::{Doubles, Placed, helps_doubling};
+pub(crate) use geometry::{Geometry, LOG2_MAX, PLACES_MAX};
+pub(crate) use resize::{Doubles, extend, shrink};
 pub(crate) use salvage::homes_in;
 pub(crate) use tables::{ENGINE_COUNTS, Form, LOG, Tables, only_extent};
+pub(crate) use two::{Two, TwoSeen, buckets_of_doubling, upkeep_of_doubling};

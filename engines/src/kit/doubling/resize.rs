@@ -4,15 +4,19 @@
 //! Every insertion or removal also empties some buckets of what must move. The items of a bucket are copied, with few
 //! fences, and then deleted there. A shrink does the reverse: it empties the last table.
 
-use super::geometry::{Geometry, Hash, Pair, Resize, SPAN_MAX, pair_among, slots_in};
+use super::geometry::{Geometry, Pair, Resize, SPAN_MAX, pair_among};
 use super::tables::{CHANGES, PAIRS, TABLES, Tables, write_roots};
 use crate::Settings;
+use crate::kit::buckets::{Buckets, Locked, Placed};
+use crate::kit::change::Mutate;
 use crate::kit::crowded::{Room, refuse_crowd};
-use crate::kit::helper::Refused;
+use crate::kit::hash::{Hash, slots_in};
+use crate::kit::helper::{Background, Refused, Signal};
+use index::{Error, Shrunk};
+use pmem::SpaceError;
 use pmem::pool::Draft;
 use pmem::superblock::Extent;
 use pmem::sync::{Array, AtomicU64, Ordering, pause, spin, thread_index};
-use pmem::{Medium, SpaceError};
 
 /// Buckets that an insertion or a removal empties.
 const BUCKETS_PER_CHANGE: u64 = 1;
@@ -36,21 +40,8 @@ const PREPARE_WITHIN: f64 = 0.1;
 /// The geometry changed before anything was done: begin again.
 pub(crate) struct Stale;
 
-/// How the attempt to place an item ended.
-pub(crate) enum Placed {
-    Done,
-    /// The geometry has changed.
-    Stale,
-    /// There is no room where it may lie, nor could any be made.
-    NoRoom,
-    /// As [`Placed::NoRoom`], but somebody held a bucket to which an item could have been moved.
-    Busy,
-}
-
 /// A table that doubles.
-pub(crate) trait Doubles {
-    type Medium: Medium;
-
+pub(crate) trait Doubles: Buckets<Geometry = Geometry, Bucket = u64> + 'static {
     /// Words of the sidecar for each bucket.
     const RECORD_WORDS: usize;
     /// What is full when an item finds no room.
@@ -65,13 +56,7 @@ pub(crate) trait Doubles {
     fn capacity(&self, geometry: Geometry) -> u64;
 
     /// How room is made for a key.
-    fn room(&self) -> Room;
-
-    /// Scans under way.
-    fn open_scans(&self) -> u64;
-
-    /// Waits for the lock of a bucket.
-    fn lock_bucket(&self, bucket: u64) -> impl Sized;
+    fn room_for_keys(&self) -> Room;
 
     /// Whether a bucket was emptied in the resize of this geometry.
     fn is_drained(&self, geometry: Geometry, bucket: u64) -> bool;
@@ -79,15 +64,11 @@ pub(crate) trait Doubles {
     /// Says so; the bucket is locked, or nothing else is under way.
     fn mark_drained(&self, geometry: Geometry, bucket: u64);
 
-    /// The slots of a bucket that are in use.
-    fn used(&self, bucket: u64) -> u64;
-
-    /// The hash of the key in a slot.
-    fn hash_in(&self, bucket: u64, slot: usize) -> Hash;
-
     /// Inserts the items of a locked bucket that are not in their place where that is, and then deletes them
     /// here.
-    fn copy_out(&self, geometry: Geometry, bucket: u64) -> Placed;
+    fn copy_out(&self, geometry: Geometry, bucket: u64) -> Placed {
+        self.copy_out_of(geometry, bucket, self.misplaced(geometry, bucket))
+    }
 
     /// Bytes that a data table brings besides its buckets.
     fn bytes_beside(&self, _table: usize) -> u64 {
@@ -170,7 +151,7 @@ pub(crate) trait Doubles {
                 return Ok(());
             }
             // Another thread has emptied one of them since the item found no room.
-            let slots = self.room().of_bucket;
+            let slots = self.room_for_keys().of_bucket;
             if pair.iter().any(|&bucket| self.used(bucket).count_ones() < slots) {
                 return Ok(());
             }
@@ -200,7 +181,7 @@ pub(crate) trait Doubles {
 
     /// An error if the table has so many slots for its pairs that a key without room is no reason to double.
     fn refuse_crowd(&self, geometry: Geometry) -> Result<(), SpaceError> {
-        refuse_crowd(self.tables().len(), self.capacity(geometry), self.room())
+        refuse_crowd(self.tables().len(), self.capacity(geometry), self.room_for_keys())
     }
 
     /// About how large the pool is with one more data table of this many buckets.
@@ -229,7 +210,7 @@ pub(crate) trait Doubles {
         if fill >= self.tables().settings.resize_at.min(1.0) * SHRINK_WITHIN {
             return Ok(false);
         }
-        if self.open_scans() != 0 {
+        if self.shared().scans.open() != 0 {
             return Ok(false);
         }
         let log2 = geometry.log2() - 1;
@@ -350,7 +331,7 @@ pub(crate) trait Doubles {
         if self.is_drained(geometry, bucket) {
             return Ok(());
         }
-        let _locked = self.lock_bucket(bucket);
+        let _locked = Locked::wait(self.state(bucket));
         if self.tables().geometry() != geometry {
             return Err(Stale);
         }
@@ -385,7 +366,7 @@ pub(crate) trait Doubles {
     /// bucket that is being emptied itself, and two threads wait for each other.
     fn misplaced(&self, geometry: Geometry, bucket: u64) -> u64 {
         let is_misplaced = |slot: &usize| {
-            let hash = self.hash_in(bucket, *slot);
+            let hash = self.hash(self.key_in(bucket, *slot));
             let is_here = |log2| self.pair_among(log2, hash).contains(&bucket);
             !is_here(geometry.log2()) && geometry.places().any(is_here)
         };
@@ -548,33 +529,46 @@ pub(crate) trait Doubles {
 }
 
 /// What helpers do for a table that doubles: they empty buckets during a resize, and prepare memory.
-macro_rules! helps_doubling {
-    ($core:ident) => {
-        impl<M: pmem::Medium, K: index::Fixed, V: index::Fixed> crate::kit::helper::Background
-            for $core<M, K, V>
-        {
-            /// Some 150 us of work.
-            const TURNS_AT_ONCE: Option<u32> = Some(8);
+impl<T: Doubles> Background for T {
+    /// Some 150 us of work.
+    const TURNS_AT_ONCE: Option<u32> = Some(8);
 
-            fn signal(&self) -> &crate::kit::helper::Signal {
-                &self.tables.signal
-            }
+    fn signal(&self) -> &Signal {
+        &self.tables().signal
+    }
 
-            fn is_resizing(&self) -> bool {
-                self.tables.geometry().is_resizing()
-            }
+    fn is_resizing(&self) -> bool {
+        self.tables().geometry().is_resizing()
+    }
 
-            fn take_turn(&self) -> Result<(), crate::kit::helper::Refused> {
-                crate::kit::doubling::Doubles::help_once(self)
-            }
+    fn take_turn(&self) -> Result<(), Refused> {
+        self.help_once()
+    }
 
-            fn prepare(&self) {
-                crate::kit::doubling::Doubles::have_memory(self);
-            }
-        }
-    };
+    fn prepare(&self) {
+        self.have_memory();
+    }
 }
-pub(crate) use helps_doubling;
+
+/// Halves a table, if it may; waits for helpers.
+pub(crate) fn shrink<T: Doubles>(table: &T) -> Result<Shrunk, Error> {
+    table.outlast_resize();
+    let geometry = table.tables().geometry();
+    if !table.begin_shrink(geometry)? {
+        return Ok(Shrunk::Kept);
+    }
+    table.outlast_resize();
+    let has_halved = table.tables().geometry().log2() < geometry.log2();
+    Ok(if has_halved { Shrunk::Halved } else { Shrunk::Kept })
+}
+
+/// Doubles a table in the calling thread, whatever the settings say of growth.
+pub(crate) fn extend<T: Doubles>(table: &T) -> Result<(), Error> {
+    table.finish_resize();
+    table.begin_extension(table.tables().geometry())?;
+    table.finish_resize();
+    Ok(())
+}
 
 /// Buckets between two values of the cursor.
 fn cursor_step(geometry: Geometry) -> u64 {

@@ -1,7 +1,8 @@
 //! Places of keys in a damaged pool.
 
-use super::geometry::{Hash, pair_among};
+use super::geometry::pair_among;
 use super::tables::TABLES;
+use crate::kit::hash::Hash;
 use crate::wreck::{Wreck, units_log2};
 use pmem::superblock::Extent;
 

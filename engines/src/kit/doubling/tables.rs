@@ -5,6 +5,7 @@ use crate::Settings;
 use crate::kit::helper::Signal;
 use crate::kit::parallel::in_parallel;
 use crate::kit::progress::Progress;
+use crate::kit::shared::no_sidecar;
 use pmem::pool::Draft;
 use pmem::sync::{AtomicU64, Mutex, Ordering, PerThread, thread_index};
 use pmem::{LINE, Medium, Offset, OpenError, Pool, SpaceError};
@@ -279,10 +280,6 @@ pub(crate) fn only_extent<M: Medium>(
             Err(OpenError::Corrupt { found })
         }
     }
-}
-
-fn no_sidecar(source: std::io::Error) -> OpenError {
-    OpenError::Io { action: "reserving memory for", path: "the table's sidecar".into(), source }
 }
 
 /// Writes a geometry down.

@@ -3,13 +3,15 @@
 
 mod scans;
 
-use super::bucket::Unfenced;
 use super::geometry::{Geometry, Resize};
-use super::layout::{BucketId, LOCK, Locked, next_version};
-use super::ops::Placed;
+use super::layout::{BucketId, LOCK, next_version};
 use super::resize::write_roots;
 use super::*;
+use crate::kit::buckets::{Locked, Placed};
 use crate::kit::log::Entry;
+use crate::kit::search::Search;
+use crate::kit::unfenced::Unfenced;
+use index::Index;
 use pmem::medium::{Dram, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::{Place as At, PoolKind};
@@ -86,9 +88,8 @@ fn store(table: &Table, bucket: BucketId, key: u64) {
 /// Stores an item into an empty slot of a bucket.
 fn store_in(table: &Table, bucket: BucketId, slot: usize, key: u64) {
     let core = &table.core;
-    core.fill(core.at(bucket), slot, key, 1, 0);
-    core.medium().fence();
-    let word = core.word(bucket).load(Ordering::Relaxed);
+    core.put_durably(core.at(bucket), slot, (key, 1));
+    let word = core.state(bucket).load(Ordering::Relaxed);
     core.set_word(bucket, next_version(core.bucket.with(word, slot, core.print(core.hash(key)))));
 }
 
@@ -121,6 +122,7 @@ fn moved_within(table: &Table, level: u32, begin: impl Fn(&Table, Geometry)) {
     store(table, from, key);
     let _entry = table
         .core
+        .shared
         .log
         .write(table.core.medium(), &Entry::<u64>::movement(from.level, from.index(), 0));
     store(table, to, key);
@@ -185,10 +187,10 @@ fn a_rehash_that_the_end_of_its_turned_shrink_does_not_overtake() {
     store(&table, from, key);
     assert!(core.begin_shrink(core.geometry()).unwrap());
     let geometry = core.geometry();
-    let locked = Locked::attempt(core.word(from)).unwrap();
+    let locked = Locked::attempt(core.state(from)).unwrap();
     let copying = core.copying(geometry);
-    let mut copies = Unfenced::<Dram, u64, u64, 8>::from(core, from);
-    assert!(matches!(core.insert(&mut copies, geometry, key, 1, core.hash(key)), Placed::Done));
+    let mut copies = Unfenced::<Core<_, _, _>, 8>::from(core, from);
+    assert!(matches!(core.insert(&mut copies, geometry, (key, 1), core.hash(key)), Placed::Done));
     copies.end_copy(0, key);
     std::thread::scope(|scope| {
         let other = scope.spawn(|| {
@@ -219,8 +221,8 @@ fn a_search_held_up_while_a_version_comes_around() {
     let four = core.four(hash).unwrap();
     let before = core.see(&four);
     assert!(core.find_fast(&four, &before, core.slots_with(&before, hash), 7).is_some());
-    let bucket = four.bucket(0);
-    core.word(bucket).store(LAST_VERSION, Ordering::Relaxed);
+    let bucket = four.bucket_of(0);
+    core.state(bucket).store(LAST_VERSION, Ordering::Relaxed);
     core.set_word(bucket, next_version(LAST_VERSION));
     assert_eq!(core.see(&four).words, before.words);
     assert!(core.find_fast(&four, &before, core.slots_with(&before, hash), 7).is_none());
@@ -233,7 +235,7 @@ fn a_version_that_comes_around_in_a_log_free_update() {
     let core = &table.core;
     let (key, [bucket, _]) = key_of_two(&table, core.geometry().top());
     store(&table, bucket, key);
-    core.word(bucket).fetch_or(LAST_VERSION, Ordering::Relaxed);
+    core.state(bucket).fetch_or(LAST_VERSION, Ordering::Relaxed);
     assert_eq!(table.update(key, 2).unwrap(), Some(1));
     assert_eq!((core.published.wraps(), table.get(key)), (1, Some(2)));
 }
@@ -252,16 +254,21 @@ fn updates_in_place_after_opening_share_no_counter() {
 #[test]
 fn an_entry_that_is_half_another_one() {
     let table = table(3, 0.85);
-    let (log, medium) = (&table.core.log, table.core.medium());
+    let (log, medium) = (&table.core.shared.log, table.core.medium());
     let [old, new] = [1, 2].map(|index| BucketId::new(3, index));
     let written = log.write(medium, &Entry::update(old.level, old.index(), 0, 7u64));
     let at = log.read::<Dram, u64>(medium)[0].0;
-    assert_eq!(log.update_of(medium, old.level, old.index()), Some((0, 7u64)));
+    let update_of = |bucket: BucketId| {
+        let entry =
+            log.update_in::<Dram, u64>(medium, bucket.index(), |level| level == bucket.level)?;
+        Some((entry.slot, entry.value?))
+    };
+    assert_eq!(update_of(old), Some((0, 7u64)));
     log.erase(medium, written);
     let _written = log.write(medium, &Entry::update(new.level, new.index(), 0, 9u64));
-    assert_eq!(log.update_of(medium, new.level, new.index()), Some((0, 9u64)));
+    assert_eq!(update_of(new), Some((0, 9u64)));
     medium.store(at.word(crate::kit::log::BUCKET), old.index());
-    assert_eq!(log.update_of::<Dram, u64>(medium, old.level, old.index()), None);
+    assert_eq!(update_of(old), None);
 }
 
 /// A table that may not grow, two keys in it, and one that is not: its buckets are full, and only the
@@ -304,9 +311,9 @@ fn a_movement_to_a_bucket_that_the_batch_has_changed() {
 fn a_movement_to_a_bucket_that_another_thread_holds() {
     let (table, other, [_, movable, new]) = table_of_one_movement();
     let core = &table.core;
-    let locked = Locked::attempt(core.word(other)).unwrap();
-    let mut unfenced = Unfenced::<Dram, u64, u64, 2>::new(core);
-    let placed = core.insert(&mut unfenced, core.geometry(), new, 6, core.hash(new));
+    let locked = Locked::attempt(core.state(other)).unwrap();
+    let mut unfenced = Unfenced::<Core<_, _, _>, 2>::new(core);
+    let placed = core.insert(&mut unfenced, core.geometry(), (new, 6), core.hash(new));
     assert!(matches!(placed, Placed::Busy), "room, or none at all");
     drop(unfenced);
     std::thread::scope(|scope| {

@@ -6,7 +6,7 @@ use super::*;
 fn assert_scan_waits(table: &Table, key: u64, end: impl FnOnce()) {
     let core = &table.core;
     let is_locked =
-        |&word: &u64| core.word(BucketId::of_word(word)).load(Ordering::Relaxed) & LOCK != 0;
+        |&word: &u64| core.state(BucketId::of_word(word)).load(Ordering::Relaxed) & LOCK != 0;
     let first_locked = core.geometry().words().find(is_locked);
     let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -21,9 +21,9 @@ fn assert_scan_waits(table: &Table, key: u64, end: impl FnOnce()) {
             (visits, table.get(key))
         });
         // It has come to the bucket that it must wait for.
-        wait_until(|| core.scans.next_bucket() == first_locked || scanning.is_finished());
+        wait_until(|| core.shared.scans.next_bucket() == first_locked || scanning.is_finished());
         give_way();
-        assert_eq!(core.scans.next_bucket(), first_locked, "it does not wait");
+        assert_eq!(core.shared.scans.next_bucket(), first_locked, "it does not wait");
         has_ended.store(true, Ordering::SeqCst);
         end();
         assert_eq!(scanning.join().unwrap(), (1, Some(1)));
@@ -35,8 +35,8 @@ fn assert_scan_waits(table: &Table, key: u64, end: impl FnOnce()) {
 fn a_scan_beside_an_insertion_that_is_not_durable() {
     let table = table(3, 0.85);
     let core = &table.core;
-    let mut unfenced = Unfenced::<Dram, u64, u64, 2>::new(core);
-    let placed = core.insert(&mut unfenced, core.geometry(), 7, 1, core.hash(7));
+    let mut unfenced = Unfenced::<Core<_, _, _>, 2>::new(core);
+    let placed = core.insert(&mut unfenced, core.geometry(), (7, 1), core.hash(7));
     assert!(matches!(placed, Placed::Done));
     assert_eq!(table.get(7), None);
     assert_scan_waits(&table, 7, || unfenced.commit());
@@ -50,9 +50,9 @@ fn a_scan_beside_a_rehash_between_copy_and_deletion() {
     let (key, [from, _]) = key_of_two(&table, core.geometry().bottom());
     store(&table, from, key);
     core.begin_expansion(core.geometry()).unwrap();
-    let locked = Locked::attempt(core.word(from)).unwrap();
-    let mut copies = Unfenced::<Dram, u64, u64, 8>::from(core, from);
-    let placed = core.insert(&mut copies, core.geometry(), key, 1, core.hash(key));
+    let locked = Locked::attempt(core.state(from)).unwrap();
+    let mut copies = Unfenced::<Core<_, _, _>, 8>::from(core, from);
+    let placed = core.insert(&mut copies, core.geometry(), (key, 1), core.hash(key));
     assert!(matches!(placed, Placed::Done));
     copies.end_copy(0, key);
     assert_scan_waits(&table, key, || drop((copies, locked)));
@@ -61,7 +61,7 @@ fn a_scan_beside_a_rehash_between_copy_and_deletion() {
 /// Moves the item in slot 0 of a bucket to its other bucket of the level.
 fn move_from(table: &Table, from: BucketId) {
     let core = &table.core;
-    let _locked = Locked::attempt(core.word(from)).unwrap();
+    let _locked = Locked::attempt(core.state(from)).unwrap();
     assert_eq!(core.move_one(core.geometry(), from, from.level, &mut false), Some(0));
 }
 
@@ -206,7 +206,7 @@ fn a_scan_in_the_visitor_of_another() {
         });
         assert_eq!(inner, once);
     });
-    assert_eq!((visits, table.core.scans.open()), (once, 0));
+    assert_eq!((visits, table.core.shared.scans.open()), (once, 0));
 }
 
 /// What was removed and inserted again is met at most as often as it was there.
@@ -237,7 +237,7 @@ fn a_scan_whose_visitor_panics_is_over() {
     let table = thirty();
     let scan = || table.for_each(&mut |_, _| panic!("as it should"));
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(scan)).is_err());
-    assert_eq!(table.core.scans.open(), 0);
+    assert_eq!(table.core.shared.scans.open(), 0);
     expand(&table);
     assert_eq!(met(&table, |_| {}).len(), 30);
 }

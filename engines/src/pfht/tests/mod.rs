@@ -1,9 +1,9 @@
 //! What only the inside can bring about.
 
 use super::*;
+use crate::kit::buckets::Locked;
 use crate::kit::doubling::Doubles;
 use index::Index;
-use layout::Locked;
 use pmem::medium::{Dram, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::{Place, PoolKind};

@@ -9,7 +9,7 @@
 //! The lock holder changes the bucket. Whenever readers may miss something, there is a new version. It is stored after
 //! the new content is visible, and before the old content is hidden.
 
-use super::super::layout::{LOCK, Locked};
+use crate::kit::buckets::{LOCK, Locked};
 use index::{Fixed, is_same};
 use pmem::sync::{AtomicU64, Ordering, fence};
 use std::marker::PhantomData;
@@ -63,7 +63,7 @@ const fn words_of(bytes: usize) -> usize {
 
 /// The slots of a set of bits, lowest first.
 pub(super) fn slots_in(bits: u64) -> impl Iterator<Item = usize> {
-    crate::kit::doubling::slots_in(bits)
+    crate::kit::hash::slots_in(bits)
 }
 
 impl Seen {

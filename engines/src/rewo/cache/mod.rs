@@ -25,8 +25,9 @@
 mod bucket;
 mod state;
 
-use super::layout::{BUCKET_BYTES, Locked};
-use crate::kit::doubling::Hash;
+use super::layout::BUCKET_BYTES;
+use crate::kit::buckets::Locked;
+use crate::kit::hash::Hash;
 use bucket::{Bucket, LockedBucket, Seen, WORDS, slots_in};
 use index::Fixed;
 use index::hash::{h1, h2};
@@ -60,7 +61,7 @@ pub(super) struct Cache<K, V> {
 /// A busy entry, as one word: the epoch, the bucket, the slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub(super) struct Busy(u64);
+pub(crate) struct Busy(u64);
 
 impl Busy {
     const SLOT_BITS: u32 = 3;
@@ -445,7 +446,7 @@ impl<K: Fixed, V: Fixed> Cache<K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::doubling::HOMES;
+    use crate::kit::hash::HOMES;
 
     fn cache() -> Cache<u64, u64> {
         Cache::new(0, 16, 2).unwrap().unwrap()

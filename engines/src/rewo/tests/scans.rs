@@ -1,6 +1,7 @@
 //! Scans on several threads, items where they do not belong, and helpers that can do nothing.
 
 use super::*;
+use crate::kit::buckets::Buckets;
 use crate::kit::helper::Background;
 use crate::kit::scan::Scanned;
 use index::Index;
@@ -34,7 +35,7 @@ fn table_with(evictions: u32) -> RewoHash<Dram> {
 /// Moves items that have room elsewhere, of every `step`-th bucket.
 fn move_some(core: &Core<Dram, u64, u64>, step: usize) {
     for bucket in (0..core.geometry().buckets()).step_by(step) {
-        if let Some(_locked) = layout::Locked::attempt(core.state(bucket))
+        if let Some(_locked) = crate::kit::buckets::Locked::attempt(core.state(bucket))
             && core.bucket.bitmap(core.medium().load(core.at(bucket))) != 0
         {
             core.evict(core.geometry(), bucket, None, &mut false);
@@ -77,7 +78,7 @@ fn scans_end_early() {
         ControlFlow::Break(())
     });
     assert_eq!(visits.load(Ordering::Relaxed), 2);
-    assert_eq!(table.core.scans.open(), 0);
+    assert_eq!(table.core.shared.scans.open(), 0);
 }
 
 /// Damage is not spread: and who moved it could wait for a bucket that another thread empties, which waits for this
@@ -95,7 +96,7 @@ fn an_item_that_never_belonged_to_a_bucket_is_not_moved() {
             && !geometry.places().any(|log2| core.pair_among(log2, hash).contains(bucket))
     };
     let bucket = geometry.sources().find(is_strange).unwrap();
-    let locked = layout::Locked::attempt(core.state(bucket)).unwrap();
+    let locked = crate::kit::buckets::Locked::attempt(core.state(bucket)).unwrap();
     core.put_locked(bucket, 0, (stranger, 1), hash.print());
     drop(locked);
     core.finish_resize();
@@ -116,7 +117,7 @@ fn a_helper_rests_when_nothing_can_be_moved() {
     let key = core.bucket.key(core.medium(), core.at(source), 0);
     for (full, other) in core.pair_among(geometry.log2(), core.hash(key)).into_iter().zip(KEYS..) {
         if core.empty(full) != 0 {
-            let _locked = layout::Locked::attempt(core.state(full)).unwrap();
+            let _locked = crate::kit::buckets::Locked::attempt(core.state(full)).unwrap();
             core.put_locked(full, 0, (other, 1), core.hash(other).print());
         }
     }

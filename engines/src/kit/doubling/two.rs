@@ -1,0 +1,168 @@
+//! The two buckets of a key: what tables of two choices that double tell the kit, each in the same words.
+
+use super::geometry::Geometry;
+use crate::kit::buckets::{Near, Seen};
+
+/// The two buckets of a key in a table that is not resizing.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Two {
+    pub(crate) geometry: Geometry,
+    pub(crate) buckets: [u64; 2],
+}
+
+impl Near for Two {
+    type Geometry = Geometry;
+    type Bucket = u64;
+
+    #[inline(always)]
+    fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    #[inline(always)]
+    fn bucket(&self, nth: usize) -> u64 {
+        self.buckets[nth]
+    }
+}
+
+/// The states and fingerprints of two buckets.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TwoSeen<P> {
+    pub(crate) states: [u64; 2],
+    pub(crate) prints: [P; 2],
+}
+
+impl<P: Copy + Default> Seen for TwoSeen<P> {
+    #[inline(always)]
+    fn state(&self, nth: usize) -> u64 {
+        self.states[nth]
+    }
+}
+
+/// The part of `Buckets` that such tables have in common, of a `Core` with `tables`, `shared` and `records` whose record
+/// begins with the state.
+macro_rules! buckets_of_doubling {
+    ($prints:ty) => {
+        type Key = K;
+        type Value = V;
+        type Medium = M;
+        type Geometry = Geometry;
+        type Bucket = u64;
+        type Near = Two;
+        type Seen = TwoSeen<$prints>;
+        type Way = ();
+
+        #[inline(always)]
+        fn medium(&self) -> &M {
+            self.tables.medium()
+        }
+
+        #[inline(always)]
+        fn geometry(&self) -> Geometry {
+            self.tables.geometry()
+        }
+
+        #[inline(always)]
+        fn shared(&self) -> &Shared<K> {
+            &self.shared
+        }
+
+        fn places(&self, geometry: Geometry, hash: Hash) -> impl Iterator<Item = [u64; 2]> {
+            geometry.places().map(move |log2| self.pair_among(log2, hash))
+        }
+
+        #[inline(always)]
+        fn near(&self, hash: Hash) -> Option<Two> {
+            let geometry = self.geometry();
+            if geometry.is_resizing() || !self.shape.design.has_fast_path() {
+                return None;
+            }
+            Some(Two { geometry, buckets: self.pair_among(geometry.log2(), hash) })
+        }
+
+        #[inline(always)]
+        fn see(&self, near: &Two) -> Self::Seen {
+            // Not `map`, whose closures are not inlined into large functions.
+            let (first, first_prints) = self.state_and_prints(near.buckets[0]);
+            let (second, second_prints) = self.state_and_prints(near.buckets[1]);
+            TwoSeen { states: [first, second], prints: [first_prints, second_prints] }
+        }
+
+        #[inline(always)]
+        fn changes(&self, near: &Two, seen: &Self::Seen) -> (u64, u64) {
+            let first = self.state(near.buckets[0]).load(Ordering::Relaxed);
+            let second = self.state(near.buckets[1]).load(Ordering::Relaxed);
+            ((first ^ seen.states[0]) | (second ^ seen.states[1]), first | second)
+        }
+
+        #[inline(always)]
+        fn prefetch_states(&self, near: &Two) {
+            for bucket in near.buckets {
+                self.records.prefetch(self.record(bucket));
+            }
+        }
+
+        #[inline(always)]
+        fn empty_slots(&self, bucket: u64) -> u32 {
+            self.empty(bucket).count_ones()
+        }
+
+        #[inline(always)]
+        fn empty_slot(&self, bucket: u64) -> Option<usize> {
+            let empty = self.empty(bucket);
+            (empty != 0).then(|| empty.trailing_zeros() as usize)
+        }
+
+        fn ways(&self, geometry: Geometry, hash: Hash) -> impl Iterator<Item = (u64, ())> {
+            self.pair_among(geometry.log2(), hash).into_iter().map(|bucket| (bucket, ()))
+        }
+
+        fn grow(&self, geometry: Geometry, hash: Hash) -> Result<(), Error> {
+            Ok(self.make_room(geometry, hash)?)
+        }
+
+        #[inline(always)]
+        fn count(&self, inserted: u64, removed: u64) {
+            self.look_after(inserted, removed);
+        }
+
+        fn numbers(&self) -> Range<u64> {
+            0..self.geometry().buckets()
+        }
+
+        fn number(bucket: u64) -> u64 {
+            bucket
+        }
+
+        fn bucket_of(number: u64) -> u64 {
+            number
+        }
+    };
+}
+pub(crate) use buckets_of_doubling;
+
+/// The part of `Upkeep` that such tables have in common.
+macro_rules! upkeep_of_doubling {
+    () => {
+        fn pool(&self) -> &Pool<M> {
+            &self.tables.pool
+        }
+
+        fn signal(&self) -> Option<&Signal> {
+            Some(&self.tables.signal)
+        }
+
+        fn len(&self) -> u64 {
+            self.tables.len()
+        }
+
+        fn settle(&self) {
+            Doubles::settle(self);
+        }
+
+        fn shrink(&self) -> Result<Shrunk, Error> {
+            crate::kit::doubling::shrink(self)
+        }
+    };
+}
+pub(crate) use upkeep_of_doubling;
