@@ -8,26 +8,18 @@
 //! | top level, bottom level, interim level; N | `Geometry::top`, `bottom`, `interim`: log2 of their buckets |
 //! | bucket, slot, token | `layout` |
 //! | hash_1(), hash_2() | h1 and h2 of [`index::hash`] |
-//! | Search (algorithm 1), Search' | `search`: `get`, `find_slow`; `fast`: `find_fast` |
-//! | Delete, Insert, Update (algorithms 2 to 4) | `ops`: `delete`, `insert`, `update`; `fast`: `insert_fast` |
-//! | TryMovement, bottom-to-top movement | `ops`: `try_movement` |
-//! | Log | `log`, shared with other engines |
+//! | Search (algorithm 1), Search' | `search`: `look_for`; `kit::search` |
+//! | Delete, Insert, Update (algorithms 2 to 4) | `ops`: `erase`, `insert`; `kit::change`: `update` |
+//! | TryMovement, bottom-to-top movement | `ops`: `ways`, `move_one` |
+//! | Log | `kit::log` |
 //! | Expand, Shrink (algorithms 5, 6) | `resize`: `begin_expansion`, `begin_shrink`, then `drain` bucket by bucket |
 //! | resize_state | `Resize`, root 1 of the engine |
 //!
-//! Invariants:
+//! Invariants, with those of the kit (a bucket's state is its word, and what a resize empties is interim):
 //!
 //! 1. A key is in at most one slot whose token is set, except while an item is moved or rehashed. Then both copies are
 //!    equal, and the locks of both buckets are held. The copies may be in any two levels, since a resize may begin
 //!    meanwhile; in one level only if the log names the item.
-//! 2. A bucket is changed only under its lock, after a check of the geometry. A thread that publishes a new geometry
-//!    and then empties the bucket must take the same lock.
-//! 3. A key appears where it was absent only under the stripe of its hash.
-//! 4. A fingerprint appears when the item's token is durable, and disappears when the token's erasure is. In between
-//!    the bucket is locked, and a reader makes durable what it reports. Every change of fingerprints is a new version.
-//! 5. A thread that waits for a lock holds none, or the stripe of its key, or the lock of a bucket that is interim in
-//!    the present geometry. In the last case it waits for a bucket that is not interim, and gives up when the geometry
-//!    changes.
 //!
 //! Departures from the paper, and why:
 //!
@@ -36,7 +28,7 @@
 //!    bucket not yet searched to one that was.
 //! 2. A fingerprint per slot in the sidecar: a search reads four words there and one bucket, instead
 //!    of four buckets.
-//! 3. A stripe by hash in addition to the bucket's lock: with locks on slots only, two insertions of one key into
+//! 3. A home by hash in addition to the bucket's lock: with locks on slots only, two insertions of one key into
 //!    different buckets would both succeed.
 //! 4. The log has the new value, not the old one: with the old value, a crash would take back what a reader has
 //!    reported.

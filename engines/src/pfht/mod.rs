@@ -7,26 +7,18 @@
 //! | Main Table (MT), bucket of two cache lines, slot | `layout` |
 //! | two hash functions | h1 and h2 of [`index::hash`], `doubling` |
 //! | stash, chaining-based (sections 4.1, 4.2) | `stash` |
-//! | lookup (section 4.2) | `search`: `find_slow`; `fast`: `find_fast` |
-//! | insert: the least loaded bucket, at most one displacement, the stash | `ops`: `insert`, `displace`, `insert_into_stash` |
-//! | delete, update, in place | `ops`: `change`, `update` |
+//! | lookup (section 4.2) | `search`: `look_for`; `kit::search` |
+//! | insert: the least loaded bucket, at most one displacement, the stash | `ops`: `insert`, `free_slot`, `insert_into_stash` |
+//! | delete, update, in place | `ops`: `erase`, `value_word`; `kit::change` |
 //!
-//! Invariants:
+//! Invariants, with those of the kit:
 //!
 //! 1. A key is in at most one slot or node that is in use, except while an item is moved. Then both copies are equal,
 //!    and the locks of both buckets are held.
-//! 2. A bucket is changed only under its lock, after a check of the geometry. A thread that publishes a new geometry
-//!    and then empties the bucket must take the same lock. A node of the stash belongs to the bucket that is its key's
-//!    first choice, and changes under that bucket's lock.
-//! 3. A key appears where it was absent only under the lock of its home.
-//! 4. A fingerprint appears when its slot is durable, and disappears when the slot's erasure is. The same holds for a
-//!    node in a chain. In between the bucket is locked, and a reader makes durable what it reports. Every change of
-//!    what is visible is a new version. A replacement becomes visible in an earlier version than the one that hides the
-//!    original.
-//! 5. A thread that waits for a lock holds none, or the home of its key, or the lock of a bucket that a resize empties
-//!    in the present geometry. In the last case it waits for a bucket that is not being emptied, or that has a higher
-//!    number, and gives up when the geometry changes. A chain's lock is held for a few stores, without waiting for
-//!    anything meanwhile.
+//! 2. A node of the stash belongs to the bucket that is its key's first choice, and changes under that bucket's lock. It
+//!    is in a chain as soon as it is durable, and leaves that when its erasure is, with a new version of the bucket.
+//! 3. A thread that empties a bucket waits for one that is not being emptied, or that has a higher number. A chain's lock
+//!    is held for a few stores, without waiting for anything meanwhile.
 //!
 //! Departures from the paper, and why:
 //!

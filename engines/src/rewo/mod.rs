@@ -10,26 +10,18 @@
 //! | Cached Table, cache_search (algorithm 1), cache_overflow, full-loaded, partial-loaded | `cache` |
 //! | submit_cache_insert | `search`: `fill_cache` |
 //! | k-cuckoo hashing, persistent_hash() | h1 and h2 of [`index::hash`], `doubling` |
-//! | pm_search (algorithm 2) | `search`: `find_slow`; `fast`: `find_fast` |
-//! | pm_insert, pm_update, pm_delete (algorithms 3 to 5) | `ops`: `insert`, `update`, `change`; `bucket`: `Unfenced` |
+//! | pm_search (algorithm 2) | `search`: `look_for`; `kit::search` |
+//! | pm_insert, pm_update, pm_delete (algorithms 3 to 5) | `ops`: `insert`, `slot_for_update`, `erase`; `kit::change` |
 //! | cuckoo_move, eviction | `ops`: `evict`, `move_item` |
-//! | extend, shrink, rehash_count (section 3.6) | `doubling`: `begin_extension`, `begin_shrink`, then `drain` bucket by bucket; the cursor. `resize`: `copy_out` |
+//! | extend, shrink, rehash_count (section 3.6) | `doubling`: `begin_extension`, `begin_shrink`, then `drain` bucket by bucket; the cursor |
 //! | rewo_recover (algorithm 6), refilling the Cached Table (section 3.7) | `recover`, `refill` |
 //!
-//! Invariants:
+//! Invariants, with those of the kit:
 //!
 //! 1. A key is in at most one slot that is in use, except while an item is moved. Then both copies are equal, and the
 //!    locks of both buckets are held. In an eviction, the slot that the item leaves is locked in the durable meta word.
 //!    In a resize, it lies in a bucket that the resize has not emptied.
-//! 2. A bucket is changed only under its lock, after a check of the geometry. A thread that publishes a new geometry
-//!    and then empties the bucket must take the same lock.
-//! 3. A key appears where it was absent only under the lock of its home.
-//! 4. A fingerprint appears when the bit of its slot is durable, and disappears when the bit's erasure is. In between
-//!    the bucket is locked, and a reader makes durable what it reports. Every change of what is visible is a new
-//!    version. A replacement becomes visible in an earlier version than the one that hides the original.
-//! 5. A thread that waits for a lock holds none, or the home of its key, or the lock of a bucket that a resize empties
-//!    in the present geometry. In the last case it waits for a bucket that is not being emptied, and gives up when the
-//!    geometry changes.
+//! 2. With a cached table, every change of a key happens under its home.
 //!
 //! Departures from the paper, and why:
 //!

@@ -1,6 +1,6 @@
-//! Moves of an item beside a look-up of it: `displace`, `insert_displacing` (`engines/src/pfht/ops.rs`), `put_locked`,
-//! `empty_slot`, `show_locked`, `delete_copied` and `show_node` (`bucket.rs`), `link`, `unlink`, `erase` and `find`
-//! (`stash.rs`), `probe` and `find_slow` (`search.rs`).
+//! Moves of an item beside a look-up of it: `free_slot`, `delete_copied` (`engines/src/pfht/ops.rs`), `put_locked`,
+//! `hide_slot`, `show_of` and `show_node` (`bucket.rs`), `link`, `unlink`, `erase` and `find` (`stash.rs`);
+//! `insert_moving`, `probe` and `find_slow` (`engines/src/kit`).
 //!
 //! Property: a key that is there all the time is found, with its value, while it goes from one bucket to another and
 //! another item takes its slot, or from a node of the stash to a slot and another item takes the node.
