@@ -118,7 +118,15 @@ pub trait Describe: 'static {
     type HotPath<M: Medium>: HotPath;
 
     /// Whether pairs of these sizes fit the engine, with these parameters if each is within its bounds.
-    fn takes(sizes: PairSizes, parameters: &Parameters) -> bool;
+    fn takes(sizes: PairSizes, parameters: &Parameters) -> bool {
+        let all = Self::DESCRIPTION.parameters;
+        let is_within = |(name, value): (&str, u64)| {
+            let parameter = all.iter().find(|one| one.name == name);
+            let bounds = parameter.and_then(|parameter| (parameter.bounds)(sizes));
+            bounds.is_some_and(|bounds| bounds.contains(&value))
+        };
+        all.iter().all(|one| (one.bounds)(sizes).is_some()) && parameters.iter().all(is_within)
+    }
 
     /// Whether a pool on the engine may hold pairs of these sizes, whatever its parameters are.
     fn may_hold(sizes: PairSizes) -> bool {
@@ -198,6 +206,52 @@ pub type BoxedIndex<K, V> = Box<dyn Index<K, V>>;
 pub enum NoHotPath {}
 
 impl HotPath for NoHotPath {}
+
+/// The tables of an engine whose buckets hold pairs of up to so many bytes, with keys of at least one: for others it is
+/// not compiled. A store has its items in the heap.
+macro_rules! holds_pairs_up_to {
+    ($most:expr, $table:ident) => {
+        type Words<M: Medium> = $table<M, u64, u64>;
+        type Bytes<M: Medium> = index::Items<$table<M, u64, u64>, M>;
+
+        fn open_words<M: Medium>(
+            pool: Arc<Pool<M>>,
+            settings: Settings,
+        ) -> Result<Self::Words<M>, OpenError> {
+            $table::open(pool, settings)
+        }
+
+        fn open_pairs<M: Medium, K: Fixed, V: Fixed>(
+            pool: Arc<Pool<M>>,
+            settings: Settings,
+        ) -> Result<crate::engine::BoxedIndex<K, V>, OpenError> {
+            if const { K::BYTES > 0 && (K::BYTES + V::BYTES) as u64 <= $most } {
+                Ok(Box::new($table::<M, K, V>::open(pool, settings)?))
+            } else {
+                crate::sizes::check_sizes::<K, V>(&pool.superblock())?;
+                Err(crate::sizes::not_kept::<K, V>(Self::DESCRIPTION.pair_sizes))
+            }
+        }
+
+        fn salvage<K: Fixed, V: Fixed>(
+            wreck: &mut crate::wreck::Wreck<'_>,
+            visit: &mut dyn FnMut(crate::wreck::Found<'_, K, V>),
+        ) {
+            if const { K::BYTES > 0 && (K::BYTES + V::BYTES) as u64 <= $most } {
+                super::salvage::salvage(wreck, visit);
+            }
+        }
+
+        fn open_bytes<M: Medium>(
+            pool: Arc<Pool<M>>,
+            hasher: index::hash::Hasher,
+            settings: Settings,
+        ) -> Result<Self::Bytes<M>, OpenError> {
+            crate::engine::open_items::<Self, M>(pool, hasher, settings)
+        }
+    };
+}
+pub(crate) use holds_pairs_up_to;
 
 /// Items in the heap, found through the table of words of an engine that keeps no bytes itself.
 pub(crate) fn open_items<E: Describe, M: Medium>(

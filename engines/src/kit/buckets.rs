@@ -93,6 +93,10 @@ pub(crate) trait Buckets: Send + Sync + Sized {
     const NOTHING_ASIDE: Self::Aside;
     /// A removal erases the key before that is durable. Else it stays readable until the bucket shows it no longer.
     const ERASES_KEYS: bool = false;
+    /// A copy of a resize goes to a bucket that no other copy holds, if there is one, and only then to the emptier one:
+    /// one that is held would have to be made durable first. Half of the items that leave a bucket share their first
+    /// choice.
+    const COPIES_KEEP_APART: bool = true;
 
     // What there is.
 

@@ -15,6 +15,9 @@ pub(crate) struct Found<T: Buckets> {
     pub(crate) state: u64,
 }
 
+/// Where a key is in a bucket and its value, and the bucket's state.
+type Probed<T> = (Option<(<T as Buckets>::Spot, <T as Buckets>::Value)>, u64);
+
 /// Most buckets that a search probes: two among each number of buckets that a resize, or several that follow one
 /// another, may have left items among.
 const PROBES_MAX: usize = 2 * super::doubling::PLACES_MAX;
@@ -117,15 +120,14 @@ pub(crate) trait Search: Buckets {
         }
     }
 
-    /// What a bucket says of a key, at one instant and durably: its state did not change meanwhile. Where the key is
-    /// and the value, and the state.
+    /// What a bucket says of a key, at one instant and durably: its state did not change meanwhile.
     fn probe(
         &self,
         bucket: Self::Bucket,
         key: Self::Key,
         hash: Hash,
         is_first: bool,
-    ) -> (Option<(Self::Spot, Self::Value)>, u64) {
+    ) -> Probed<Self> {
         loop {
             let wraps = self.wraps();
             let state = self.state(bucket).load(Ordering::Acquire);

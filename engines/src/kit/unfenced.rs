@@ -99,12 +99,12 @@ impl<'a, T: Buckets, const MOST: usize> Unfenced<'a, T, MOST> {
         }
     }
 
-    /// Of two buckets for a copy first the one that is not held for another copy: that would have to be made
-    /// durable first. Half of the items that leave a bucket share their first choice.
+    /// Of two buckets for a copy first the one that is not held for another copy, if they are to keep apart.
     #[inline(always)]
     pub(super) fn not_held_first(&self, [first, second]: [T::Bucket; 2]) -> [T::Bucket; 2] {
         let is_held = |bucket| self.changes[..self.count].iter().any(|one| one.bucket() == bucket);
-        if self.source.is_some() && is_held(first) { [second, first] } else { [first, second] }
+        let keeps_apart = T::COPIES_KEEP_APART && self.source.is_some();
+        if keeps_apart && is_held(first) { [second, first] } else { [first, second] }
     }
 
     /// Puts an item that was not there into an empty slot of a locked bucket, which this takes over.

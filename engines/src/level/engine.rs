@@ -4,13 +4,10 @@ use super::layout::SLOTS_MAX;
 use super::{Core, LevelHashing, Shape};
 use crate::Settings;
 use crate::engine::{
-    Describe, Description, HotPath, PairSizes, Parameter, Parameters, Wanted, open_items,
+    Describe, Description, HotPath, PairSizes, Parameter, Parameters, Wanted, holds_pairs_up_to,
 };
 use crate::kit::buckets::Buckets;
-use crate::sizes::{check_sizes, not_kept};
-use crate::wreck::{Found, Wreck};
-use index::hash::Hasher;
-use index::{Fixed, Index, ItemReader, Items, Record};
+use index::{Fixed, ItemReader, Record};
 use pmem::superblock::ENGINE_PARAMS;
 use pmem::{Medium, OpenError, Pool};
 use std::ops::RangeInclusive;
@@ -53,8 +50,8 @@ impl Describe for Engine {
         has_helpers: false,
     };
 
-    type Words<M: Medium> = LevelHashing<M, u64, u64>;
-    type Bytes<M: Medium> = Items<LevelHashing<M, u64, u64>, M>;
+    holds_pairs_up_to!(Shape::pair_bytes_max(1), LevelHashing);
+
     type HotPath<M: Medium> = Hot<M>;
 
     fn takes(sizes: PairSizes, parameters: &Parameters) -> bool {
@@ -82,41 +79,6 @@ impl Describe for Engine {
             parameters.set(SLOTS, shape.slots.into());
         }
         parameters
-    }
-
-    fn open_words<M: Medium>(
-        pool: Arc<Pool<M>>,
-        settings: Settings,
-    ) -> Result<Self::Words<M>, OpenError> {
-        LevelHashing::open(pool, settings)
-    }
-
-    fn open_pairs<M: Medium, K: Fixed, V: Fixed>(
-        pool: Arc<Pool<M>>,
-        settings: Settings,
-    ) -> Result<Box<dyn Index<K, V>>, OpenError> {
-        // It is not compiled for pairs that no bucket holds.
-        if const { K::BYTES > 0 && (K::BYTES + V::BYTES) as u64 <= Shape::pair_bytes_max(1) } {
-            Ok(Box::new(LevelHashing::<M, K, V>::open(pool, settings)?))
-        } else {
-            check_sizes::<K, V>(&pool.superblock())?;
-            Err(not_kept::<K, V>(Self::DESCRIPTION.pair_sizes))
-        }
-    }
-
-    fn salvage<K: Fixed, V: Fixed>(wreck: &mut Wreck<'_>, visit: &mut dyn FnMut(Found<'_, K, V>)) {
-        // It is not compiled for pairs that no bucket holds.
-        if const { K::BYTES > 0 && (K::BYTES + V::BYTES) as u64 <= Shape::pair_bytes_max(1) } {
-            super::salvage::salvage(wreck, visit);
-        }
-    }
-
-    fn open_bytes<M: Medium>(
-        pool: Arc<Pool<M>>,
-        hasher: Hasher,
-        settings: Settings,
-    ) -> Result<Self::Bytes<M>, OpenError> {
-        open_items::<Self, M>(pool, hasher, settings)
     }
 
     fn hot_path_of_words<M: Medium>(table: &Self::Words<M>) -> Option<Hot<M>> {

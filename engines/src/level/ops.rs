@@ -35,6 +35,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     type Way = u32;
 
     const NOTHING_ASIDE: () = ();
+    /// Else levels would fill less evenly, and the table expand earlier.
+    const COPIES_KEEP_APART: bool = false;
 
     #[inline(always)]
     fn medium(&self) -> &M {

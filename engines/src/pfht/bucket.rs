@@ -2,13 +2,12 @@
 
 use super::Core;
 use super::layout::{
-    BUCKET_BYTES, Bucket, PRINTS, RECORD_WORDS, Record, STASHED, STATE, state_and_prints,
-    with_new_version,
+    BUCKET_BYTES, Bucket, PRINTS, RECORD_WORDS, Record, STASHED, state_and_prints, with_new_version,
 };
 use crate::kit::buckets::{Buckets, Pending};
 use crate::kit::hash::slots_in;
 use index::Fixed;
-use pmem::sync::{AtomicU64, Ordering, fence};
+use pmem::sync::{Ordering, fence};
 use pmem::{Medium, Offset};
 
 /// A change of a locked bucket whose fence is still to come.
@@ -71,12 +70,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         &self.records.as_slice().as_chunks().0[bucket as usize]
     }
 
-    /// The version of a bucket, its lock, and what else is known of it.
-    #[inline(always)]
-    pub(super) fn state_of(&self, bucket: u64) -> &AtomicU64 {
-        &self.record_of(bucket)[STATE]
-    }
-
     /// The fingerprints of a bucket.
     #[inline(always)]
     pub(super) fn prints(&self, bucket: u64) -> u64 {
@@ -101,7 +94,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Changes the state of a locked bucket.
     #[inline(always)]
     pub(super) fn change_state(&self, bucket: u64, change: impl FnOnce(u64) -> u64) {
-        let state = self.state_of(bucket);
+        let state = self.state(bucket);
         state.store(change(state.load(Ordering::Relaxed)), Ordering::Release);
     }
 

@@ -4,12 +4,9 @@ use super::layout::{BUCKET_BYTES, slots_for};
 use super::{Pfht, Shape};
 use crate::Settings;
 use crate::engine::{
-    Describe, Description, NoHotPath, PairSizes, Parameter, Parameters, Wanted, open_items,
+    Describe, Description, NoHotPath, PairSizes, Parameter, Parameters, Wanted, holds_pairs_up_to,
 };
-use crate::sizes::{check_sizes, not_kept};
-use crate::wreck::{Found, Wreck};
-use index::hash::Hasher;
-use index::{Fixed, Index, Items};
+use index::Fixed;
 use pmem::superblock::ENGINE_PARAMS;
 use pmem::{Medium, OpenError, Pool, WORD};
 use std::ops::RangeInclusive;
@@ -64,19 +61,10 @@ impl Describe for Engine {
         has_helpers: true,
     };
 
-    type Words<M: Medium> = Pfht<M, u64, u64>;
-    type Bytes<M: Medium> = Items<Pfht<M, u64, u64>, M>;
+    holds_pairs_up_to!(PAIR_BYTES_MAX, Pfht);
+
     // Each engine that has one makes the choice among them longer, for all.
     type HotPath<M: Medium> = NoHotPath;
-
-    fn takes(sizes: PairSizes, parameters: &Parameters) -> bool {
-        let is_within = |(name, value): (&str, u64)| {
-            let parameter = Self::DESCRIPTION.parameters.iter().find(|one| one.name == name);
-            let bounds = parameter.and_then(|parameter| (parameter.bounds)(sizes));
-            bounds.is_some_and(|bounds| bounds.contains(&value))
-        };
-        bounds_of_slots(sizes).is_some() && parameters.iter().all(is_within)
-    }
 
     fn engine_params(wanted: &Wanted<'_>) -> [u64; ENGINE_PARAMS] {
         let is_words = wanted.sizes == PairSizes::WORDS;
@@ -98,41 +86,6 @@ impl Describe for Engine {
             parameters.set(STASH, shape.stash_percent.into());
         }
         parameters
-    }
-
-    fn open_words<M: Medium>(
-        pool: Arc<Pool<M>>,
-        settings: Settings,
-    ) -> Result<Self::Words<M>, OpenError> {
-        Pfht::open(pool, settings)
-    }
-
-    fn open_pairs<M: Medium, K: Fixed, V: Fixed>(
-        pool: Arc<Pool<M>>,
-        settings: Settings,
-    ) -> Result<Box<dyn Index<K, V>>, OpenError> {
-        // It is not compiled for pairs that no bucket holds.
-        if const { K::BYTES > 0 && (K::BYTES + V::BYTES) as u64 <= PAIR_BYTES_MAX } {
-            Ok(Box::new(Pfht::<M, K, V>::open(pool, settings)?))
-        } else {
-            check_sizes::<K, V>(&pool.superblock())?;
-            Err(not_kept::<K, V>(Self::DESCRIPTION.pair_sizes))
-        }
-    }
-
-    fn salvage<K: Fixed, V: Fixed>(wreck: &mut Wreck<'_>, visit: &mut dyn FnMut(Found<'_, K, V>)) {
-        // It is not compiled for pairs that no bucket holds.
-        if const { K::BYTES > 0 && (K::BYTES + V::BYTES) as u64 <= PAIR_BYTES_MAX } {
-            super::salvage::salvage(wreck, visit);
-        }
-    }
-
-    fn open_bytes<M: Medium>(
-        pool: Arc<Pool<M>>,
-        hasher: Hasher,
-        settings: Settings,
-    ) -> Result<Self::Bytes<M>, OpenError> {
-        open_items::<Self, M>(pool, hasher, settings)
     }
 }
 

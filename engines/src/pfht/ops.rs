@@ -3,7 +3,7 @@
 
 use super::Core;
 use super::bucket::{Change, NodeChange};
-use super::layout::{BUCKET_BYTES, Bucket, LOCK, SLOTS_MAX, STASHED, with_new_version};
+use super::layout::{BUCKET_BYTES, Bucket, LOCK, SLOTS_MAX, STASHED, STATE, with_new_version};
 use super::search::Spot;
 use super::stash::Stash;
 use crate::kit::ahead::Known;
@@ -30,17 +30,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     buckets_of_doubling!(u64);
 
     type Spot = Spot;
-    type Pending = Change;
     type Copied = Copied;
     type Aside = ();
 
     const NOTHING_ASIDE: () = ();
     const ERASES_KEYS: bool = true;
-
-    #[inline(always)]
-    fn state(&self, bucket: u64) -> &AtomicU64 {
-        self.state_of(bucket)
-    }
 
     #[inline(always)]
     fn next_version(state: u64) -> u64 {
@@ -92,10 +86,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
         self.bucket.bitmap(self.medium(), self.at(bucket))
     }
 
-    fn key_in(&self, bucket: u64, slot: usize) -> K {
-        self.bucket.key(self.medium(), self.at(bucket), slot)
-    }
-
     #[inline(always)]
     fn slots_with(&self, seen: &Self::Seen, hash: Hash) -> u32 {
         self.bucket.slots_of_two_with(seen.prints, hash.print())
@@ -109,11 +99,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     #[inline(always)]
     fn spot(slot: usize) -> Spot {
         Spot::Slot(slot)
-    }
-
-    #[inline(always)]
-    fn item(&self, bucket: u64, slot: usize) -> (K, V) {
-        self.bucket.pair(self.medium(), self.at(bucket), slot)
     }
 
     #[inline(always)]
@@ -196,11 +181,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     #[inline(always)]
-    fn unseen(&self, bucket: u64) -> Change {
-        Change { bucket, ..Change::default() }
-    }
-
-    #[inline(always)]
     fn value_word(&self, bucket: u64, spot: Spot) -> Option<Offset> {
         match spot {
             Spot::Slot(slot) => self.bucket.value_word(self.at(bucket), slot),
@@ -229,12 +209,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
             }
         }
         medium.fence();
-    }
-
-    #[inline(always)]
-    fn show_locked(&self, change: &mut Change) {
-        self.show_of(change);
-        *change = self.unseen(change.bucket);
     }
 
     #[inline(always)]

@@ -4,6 +4,7 @@ use super::layout::{
     LOG2_MAX, NODES_OF_ZERO, PARAM_DESIGN, PARAM_SIZES, PARAM_STASH, SLOTS_MAX, slots_for,
 };
 use super::stash::NODES_MAX;
+use crate::kit::doubling::log2_for;
 use index::{Fixed, are_words};
 
 /// Most nodes for keys that a slot could take.
@@ -105,12 +106,8 @@ impl Shape {
             4..=6 => 0.82,
             _ => 0.93,
         });
-        let fits = |shape: &Shape| {
-            (u64::from(shape.slots) << shape.initial_log2) as f64 * fill > pairs as f64
-        };
-        while !fits(&shape) && shape.initial_log2 < LOG2_MAX {
-            shape.initial_log2 += 1;
-        }
+        let least = shape.initial_log2;
+        shape.initial_log2 = log2_for(pairs, shape.slots, fill, least, LOG2_MAX);
         shape
     }
 

@@ -51,14 +51,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// A bucket's record.
     #[inline(always)]
-    fn record_of(&self, bucket: u64) -> &[AtomicU64; RECORD_WORDS] {
+    pub(super) fn record_of(&self, bucket: u64) -> &[AtomicU64; RECORD_WORDS] {
         &self.records.as_slice().as_chunks().0[bucket as usize]
-    }
-
-    /// The version of a bucket, and its lock.
-    #[inline(always)]
-    pub(super) fn state_of(&self, bucket: u64) -> &AtomicU64 {
-        &self.record_of(bucket)[STATE]
     }
 
     /// In which resize a bucket was emptied last.
@@ -158,7 +152,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     #[inline(always)]
     pub(super) fn new_version(&self, bucket: u64) {
-        let state = self.state_of(bucket);
+        let state = self.state(bucket);
         state.store(state.load(Ordering::Relaxed).wrapping_add(VERSION), Ordering::Release);
     }
 

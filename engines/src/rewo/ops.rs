@@ -4,7 +4,7 @@
 use super::Core;
 use super::bucket::Change;
 use super::cache::Busy;
-use super::layout::{Bucket, LOCK, VERSION};
+use super::layout::{Bucket, LOCK, STATE, VERSION};
 use crate::kit::ahead::Known;
 use crate::kit::buckets::{Buckets, Locked, Placed};
 use crate::kit::change::Mutate;
@@ -28,17 +28,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     buckets_of_doubling!([u64; 2]);
 
     type Spot = usize;
-    type Pending = Change;
     type Copied = u64;
     /// The busy entry of the cached table, and its value when the change is durable.
     type Aside = Option<(Busy, Option<V>)>;
 
     const NOTHING_ASIDE: Self::Aside = None;
-
-    #[inline(always)]
-    fn state(&self, bucket: u64) -> &AtomicU64 {
-        self.state_of(bucket)
-    }
 
     #[inline(always)]
     fn next_version(state: u64) -> u64 {
@@ -79,10 +73,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
         self.bucket.bitmap(self.medium().load(self.at(bucket)))
     }
 
-    fn key_in(&self, bucket: u64, slot: usize) -> K {
-        self.bucket.key(self.medium(), self.at(bucket), slot)
-    }
-
     #[inline(always)]
     fn slots_with(&self, seen: &Self::Seen, hash: Hash) -> u32 {
         let print = hash.print();
@@ -98,11 +88,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     #[inline(always)]
     fn spot(slot: usize) -> usize {
         slot
-    }
-
-    #[inline(always)]
-    fn item(&self, bucket: u64, slot: usize) -> (K, V) {
-        self.bucket.pair(self.medium(), self.at(bucket), slot)
     }
 
     #[inline(always)]
@@ -189,11 +174,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     #[inline(always)]
-    fn unseen(&self, bucket: u64) -> Change {
-        Change { bucket, ..Change::default() }
-    }
-
-    #[inline(always)]
     fn value_word(&self, bucket: u64, slot: usize) -> Option<Offset> {
         let word = self.bucket.value_word(self.at(bucket), slot);
         word.filter(|_| self.shape.design.in_place_update)
@@ -213,12 +193,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
         self.bucket.fill(medium, at, slot, item);
         medium.flush_range(at.add(self.bucket.item_at(slot)), Bucket::<K, V>::item_bytes());
         medium.fence();
-    }
-
-    #[inline(always)]
-    fn show_locked(&self, change: &mut Change) {
-        self.show_of(change);
-        *change = self.unseen(change.bucket);
     }
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! What is fixed when a table is created.
 
 use super::layout::{PARAM_CACHE, PARAM_DESIGN, PARAM_SIZES, SLOTS_MAX, slots_for};
-use crate::kit::doubling::LOG2_MAX;
+use crate::kit::doubling::{LOG2_MAX, log2_for};
 
 /// The design decisions that are in force: all of them, except in measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,12 +148,8 @@ impl Shape {
             4..=6 => 0.87,
             _ => 0.9,
         });
-        let fits = |shape: &Shape| {
-            (u64::from(shape.slots) << shape.initial_log2) as f64 * fill > pairs as f64
-        };
-        while !fits(&shape) && shape.initial_log2 < LOG2_MAX {
-            shape.initial_log2 += 1;
-        }
+        let least = shape.initial_log2;
+        shape.initial_log2 = log2_for(pairs, shape.slots, fill, least, LOG2_MAX);
         shape
     }
 

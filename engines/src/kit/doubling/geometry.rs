@@ -140,6 +140,12 @@ impl Geometry {
     }
 }
 
+/// The fewest buckets, as log2 from `least` to `most`, whose `slots` each hold so many pairs when they are this full.
+pub(crate) fn log2_for(pairs: u64, slots: u32, fill: f64, least: u32, most: u32) -> u32 {
+    let fits = |log2: &u32| (u64::from(slots) << log2) as f64 * fill > pairs as f64;
+    (least..most).find(fits).unwrap_or(most.max(least))
+}
+
 /// The data table of a bucket: 0 for those below `1 << first_log2`.
 #[inline(always)]
 pub(crate) fn table_of(bucket: u64, first_log2: u32) -> usize {

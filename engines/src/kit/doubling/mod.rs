@@ -6,7 +6,7 @@ mod salvage;
 mod tables;
 mod two;
 
-pub(crate) use geometry::{Geometry, LOG2_MAX, PLACES_MAX};
+pub(crate) use geometry::{Geometry, LOG2_MAX, PLACES_MAX, log2_for};
 pub(crate) use resize::{Doubles, extend, shrink};
 pub(crate) use salvage::homes_in;
 pub(crate) use tables::{ENGINE_COUNTS, Form, LOG, Tables, only_extent};

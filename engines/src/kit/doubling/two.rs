@@ -39,8 +39,8 @@ impl<P: Copy + Default> Seen for TwoSeen<P> {
     }
 }
 
-/// The part of `Buckets` that such tables have in common, of a `Core` with `tables`, `shared` and `records` whose record
-/// begins with the state.
+/// The part of `Buckets` that such tables have in common, of a `Core` with `tables`, `shared`, `records` and `bucket`, whose
+/// changes of a bucket are a `Change`.
 macro_rules! buckets_of_doubling {
     ($prints:ty) => {
         type Key = K;
@@ -50,6 +50,7 @@ macro_rules! buckets_of_doubling {
         type Bucket = u64;
         type Near = Two;
         type Seen = TwoSeen<$prints>;
+        type Pending = Change;
         type Way = ();
 
         #[inline(always)]
@@ -65,6 +66,31 @@ macro_rules! buckets_of_doubling {
         #[inline(always)]
         fn shared(&self) -> &Shared<K> {
             &self.shared
+        }
+
+        #[inline(always)]
+        fn state(&self, bucket: u64) -> &AtomicU64 {
+            &self.record_of(bucket)[STATE]
+        }
+
+        fn key_in(&self, bucket: u64, slot: usize) -> K {
+            self.bucket.key(self.medium(), self.at(bucket), slot)
+        }
+
+        #[inline(always)]
+        fn item(&self, bucket: u64, slot: usize) -> (K, V) {
+            self.bucket.pair(self.medium(), self.at(bucket), slot)
+        }
+
+        #[inline(always)]
+        fn unseen(&self, bucket: u64) -> Change {
+            Change { bucket, ..Change::default() }
+        }
+
+        #[inline(always)]
+        fn show_locked(&self, change: &mut Change) {
+            self.show_of(change);
+            *change = self.unseen(change.bucket);
         }
 
         fn places(&self, geometry: Geometry, hash: Hash) -> impl Iterator<Item = [u64; 2]> {
