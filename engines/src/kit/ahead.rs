@@ -51,8 +51,9 @@ impl<T: Buckets> Known<T> {
         if let Some(near) = &self.near {
             self.seen = table.see(near);
             self.slots = table.slots_with(&self.seen, self.hash);
+            table.prefetch_likely(near, &self.seen, self.slots, likely);
         }
-        table.prefetch_likely(self, likely);
+        table.prefetch_aside(self.hash, likely);
     }
 }
 

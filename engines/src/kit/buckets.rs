@@ -22,6 +22,13 @@ pub(crate) type Locked<'a> = super::lock::Locked<'a, LOCK>;
 /// A key and its value.
 pub(crate) type Item<T> = (<T as Buckets>::Key, <T as Buckets>::Value);
 
+/// A bucket, and where it begins: what a change knows once and would else look for again behind each store.
+#[derive(Clone, Copy)]
+pub(crate) struct Located<B> {
+    pub(crate) bucket: B,
+    pub(crate) at: Offset,
+}
+
 /// How the attempt to place an item ended.
 pub(crate) enum Placed {
     Done,
@@ -110,6 +117,14 @@ pub(crate) trait Buckets: Send + Sync + Sized {
         Hash(second_of(&self.shared().hasher, key))
     }
 
+    /// Where a bucket begins. It stays there for as long as the bucket is locked, or its geometry lasts.
+    fn at(&self, bucket: Self::Bucket) -> Offset;
+
+    #[inline(always)]
+    fn locate(&self, bucket: Self::Bucket) -> Located<Self::Bucket> {
+        Located { bucket, at: self.at(bucket) }
+    }
+
     // The state of a bucket.
 
     fn state(&self, bucket: Self::Bucket) -> &AtomicU64;
@@ -191,7 +206,7 @@ pub(crate) trait Buckets: Send + Sync + Sized {
     fn spot(slot: usize) -> Self::Spot;
 
     /// The item in a slot, as it is read beside writers.
-    fn item(&self, bucket: Self::Bucket, slot: usize) -> Item<Self>;
+    fn item(&self, at: Offset, slot: usize) -> Item<Self>;
 
     /// Whether a key that is not in its buckets may be elsewhere.
     #[inline(always)]
@@ -218,10 +233,14 @@ pub(crate) trait Buckets: Send + Sync + Sized {
     fn prefetch_items(&self, _near: &Self::Near) {}
 
     /// A slot is about to be written.
-    fn prefetch_slot(&self, bucket: Self::Bucket, slot: usize);
+    fn prefetch_slot(&self, at: Offset, slot: usize);
 
-    /// An operation is about to do what is likely.
-    fn prefetch_likely(&self, known: &Known<Self>, likely: Likely);
+    /// An operation on a key is about to do what is likely. `slots`: those with its fingerprint.
+    fn prefetch_likely(&self, near: &Self::Near, seen: &Self::Seen, slots: u32, likely: Likely);
+
+    /// The same, of what is not in the key's buckets.
+    #[inline(always)]
+    fn prefetch_aside(&self, _hash: Hash, _likely: Likely) {}
 
     /// A single mutation is about to read and write. This comes before its first lock, whose instruction waits for all
     /// earlier stores: so the misses overlap with those of the mutation before.
@@ -232,7 +251,12 @@ pub(crate) trait Buckets: Send + Sync + Sized {
 
     /// What a mutation sees once it has the home of its key, if that is to be looked at again.
     #[inline(always)]
-    fn see_again(&self, _known: &Known<Self>, _likely: Likely) -> Option<(Self::Seen, u32)> {
+    fn see_again(
+        &self,
+        _near: &Self::Near,
+        _known: &Known<Self>,
+        _likely: Likely,
+    ) -> Option<(Self::Seen, u32)> {
         None
     }
 
@@ -241,7 +265,7 @@ pub(crate) trait Buckets: Send + Sync + Sized {
     /// The value of a key if it still is where it was found; the bucket is locked.
     fn value_if_there(
         &self,
-        bucket: Self::Bucket,
+        bucket: Located<Self::Bucket>,
         spot: Self::Spot,
         key: Self::Key,
     ) -> Option<Self::Value>;
@@ -250,23 +274,24 @@ pub(crate) trait Buckets: Send + Sync + Sized {
     /// slots `clear` have the item until then.
     fn fill(
         &self,
-        place: (Self::Bucket, usize),
+        bucket: Located<Self::Bucket>,
+        slot: usize,
         item: Item<Self>,
         hash: Hash,
         clear: u64,
     ) -> Self::Pending;
 
-    /// Commits that with one word, and flushes it.
-    fn commit(&self, change: &Self::Pending);
+    /// Commits that with one word of its bucket, which begins at `at`, and flushes it.
+    fn commit(&self, at: Offset, change: &Self::Pending);
 
     /// Erases an item; the fence is still to come.
-    fn erase(&self, bucket: Self::Bucket, spot: Self::Spot) -> Self::Pending;
+    fn erase(&self, bucket: Located<Self::Bucket>, spot: Self::Spot) -> Self::Pending;
 
     /// A change that the bucket does not show: of a value, in place.
     fn unseen(&self, bucket: Self::Bucket) -> Self::Pending;
 
     /// The word that is a value, if it may be overwritten there.
-    fn value_word(&self, bucket: Self::Bucket, spot: Self::Spot) -> Option<Offset>;
+    fn value_word(&self, at: Offset, spot: Self::Spot) -> Option<Offset>;
 
     /// An empty slot for the new value of an item, and the slots that have the old one.
     fn slot_for_update(&self, bucket: Self::Bucket, spot: Self::Spot) -> Option<(usize, u64)>;

@@ -2,7 +2,7 @@
 //! which word a change is committed.
 
 use super::ahead::Known;
-use super::buckets::{Buckets, Item, Locked, Near, Placed, Seen};
+use super::buckets::{Buckets, Item, Located, Locked, Near, Placed, Seen};
 use super::buckets::{LOCK, WRITING};
 use super::hash::{Hash, slots_in};
 use super::log::Entry;
@@ -80,7 +80,7 @@ pub(crate) trait Mutate: Buckets {
         let near = known.near.as_ref()?;
         // What is there needs no home: its bucket's lock excludes other changes.
         let home = self.needs_home(likely).then(|| unfenced.lock_home(hash));
-        let again = self.see_again(known, likely);
+        let again = self.see_again(near, known, likely);
         let (seen, slots) = match &again {
             Some((seen, slots)) => (seen, *slots),
             None => (&known.seen, known.slots),
@@ -122,6 +122,7 @@ pub(crate) trait Mutate: Buckets {
         decide: &(impl Fn(Option<Self::Value>) -> Change<Self::Value> + ?Sized),
     ) -> Option<Self::Value> {
         let locked = unfenced.lock(bucket);
+        let bucket = self.locate(bucket);
         let value = self.value_if_there(bucket, spot, key)?;
         match decide(Some(value)) {
             Change::Keep => {}
@@ -146,22 +147,22 @@ pub(crate) trait Mutate: Buckets {
         unfenced: &mut Unfenced<'a, Self, MOST>,
         home: Option<Locked<'a>>,
         locked: Locked<'a>,
-        (bucket, spot): (Self::Bucket, Self::Spot),
+        (bucket, spot): (Located<Self::Bucket>, Self::Spot),
         item: Item<Self>,
         hash: Hash,
     ) {
         let medium = self.medium();
         let aside = self.begin_aside(item.0, hash, false, Some(item.1));
-        if let Some(at) = self.value_word(bucket, spot) {
+        if let Some(at) = self.value_word(bucket.at, spot) {
             // A reader that sees the value sees the lock.
             fence(Ordering::Release);
             medium.store(at, item.1.word(0));
             medium.flush(at);
-            unfenced.push(locked, self.unseen(bucket), aside);
-        } else if let Some((to, clear)) = self.slot_for_update(bucket, spot) {
-            unfenced.put((bucket, to), locked, item, hash, clear, aside);
+            unfenced.push(locked, self.unseen(bucket.bucket), aside);
+        } else if let Some((to, clear)) = self.slot_for_update(bucket.bucket, spot) {
+            unfenced.put(bucket, to, locked, item, hash, clear, aside);
         } else {
-            self.update_logged(bucket, spot, item);
+            self.update_logged(bucket.bucket, spot, item);
             self.end_aside(aside);
             return;
         }
@@ -199,13 +200,14 @@ pub(crate) trait Mutate: Buckets {
             return false;
         }
         let Some((nth, slot)) = self.room(seen) else { return false };
-        let bucket = near.bucket(nth);
-        self.prefetch_slot(bucket, slot);
-        let Some(locked) = unfenced.lock_under(near.geometry(), bucket) else { return false };
-        if self.state(bucket).load(Ordering::Relaxed) != seen.state(nth) | LOCK {
+        let bucket = self.locate(near.bucket(nth));
+        self.prefetch_slot(bucket.at, slot);
+        let locked = unfenced.lock_under(near.geometry(), bucket.bucket);
+        let Some(locked) = locked else { return false };
+        if self.state(bucket.bucket).load(Ordering::Relaxed) != seen.state(nth) | LOCK {
             return false;
         }
-        unfenced.insert((bucket, slot), locked, item, hash);
+        unfenced.insert(bucket, slot, locked, item, hash);
         true
     }
 
@@ -213,7 +215,7 @@ pub(crate) trait Mutate: Buckets {
     fn copy_out_of(&self, geometry: Self::Geometry, bucket: Self::Bucket, slots: u64) -> Placed {
         let mut unfenced = Unfenced::<Self, COPIES>::from(self, bucket);
         for slot in slots_in(slots) {
-            let item = self.item(bucket, slot);
+            let item = self.item(self.at(bucket), slot);
             match self.insert(&mut unfenced, geometry, item, self.hash(item.0)) {
                 Placed::Done => unfenced.end_copy(Self::spot(slot), item.0),
                 other => return other,
@@ -237,10 +239,10 @@ pub(crate) trait Mutate: Buckets {
         for bucket in unfenced.not_held_first(emptier_first) {
             let Some(slot) = self.empty_slot(bucket) else { continue };
             // While the lock is taken.
-            self.prefetch_slot(bucket, slot);
+            self.prefetch_slot(self.at(bucket), slot);
             let Some(locked) = unfenced.lock_under(geometry, bucket) else { return Placed::Stale };
             if let Some(slot) = self.empty_slot(bucket) {
-                unfenced.insert((bucket, slot), locked, item, hash);
+                unfenced.insert(self.locate(bucket), slot, locked, item, hash);
                 return Placed::Done;
             }
         }
@@ -267,7 +269,7 @@ pub(crate) trait Mutate: Buckets {
             let empty = self.empty_slot(bucket).map(|slot| (slot, None));
             let freed = empty.or_else(|| self.free_slot(geometry, bucket, way, &mut is_busy));
             if let Some((slot, moved_to)) = freed {
-                unfenced.insert((bucket, slot), locked, item, hash);
+                unfenced.insert(self.locate(bucket), slot, locked, item, hash);
                 unfenced.hold(moved_to);
                 return Placed::Done;
             }

@@ -108,7 +108,7 @@ pub(super) fn mutate_alone<T: Buckets>(
     let mut known = Known::default();
     known.foresee(table, key);
     table.hint(&mut known, likely);
-    table.mutate_fast(&mut Unfenced::<T, 1>::new(table), key, &known, likely, decide)
+    Unfenced::alone(table, |unfenced| table.mutate_fast(unfenced, key, &known, likely, decide))
 }
 
 /// As `mutate_dyn`.

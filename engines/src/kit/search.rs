@@ -5,6 +5,7 @@ use super::buckets::{Buckets, LOCK, Near, Seen, WRITING};
 use super::hash::Hash;
 use index::is_same;
 use pmem::sync::{Ordering, fence};
+use std::hint::cold_path;
 
 /// Where a key was found.
 pub(crate) struct Found<T: Buckets> {
@@ -59,7 +60,7 @@ pub(crate) trait Search: Buckets {
             let (nth, slot) = Self::nth_slot(slots.trailing_zeros());
             slots &= slots - 1;
             let bucket = near.bucket(nth);
-            let (found, value) = self.item(bucket, slot);
+            let (found, value) = self.item(self.at(bucket), slot);
             if !is_same(found, key) {
                 continue;
             }
@@ -77,8 +78,11 @@ pub(crate) trait Search: Buckets {
         fence(Ordering::Acquire);
         let (changes, now) = self.changes(near, seen);
         // A removal erases the key before that is durable: with the fingerprint shown it may be this key.
-        if Self::ERASES_KEYS && shown != 0 && now & LOCK != 0 {
-            return None;
+        if Self::ERASES_KEYS && shown != 0 {
+            cold_path();
+            if now & LOCK != 0 {
+                return None;
+            }
         }
         (changes & !LOCK == 0 && self.geometry() == near.geometry()).then_some(None)
     }

@@ -1,9 +1,10 @@
 //! Changes that share a fence.
 
-use super::buckets::{Buckets, Item, Locked, Pending};
+use super::buckets::{Buckets, Item, Located, Locked, Pending};
 use super::hash::Hash;
 use pmem::Medium;
 use pmem::sync::spin;
+use std::mem::ManuallyDrop;
 
 /// Changes whose flushes have begun and whose fence is still to come, with the locks that they hold
 /// until then; at most `MOST`.
@@ -111,7 +112,8 @@ impl<'a, T: Buckets, const MOST: usize> Unfenced<'a, T, MOST> {
     #[inline(always)]
     pub(crate) fn insert(
         &mut self,
-        place: (T::Bucket, usize),
+        bucket: Located<T::Bucket>,
+        slot: usize,
         locked: Locked<'a>,
         item: Item<T>,
         hash: Hash,
@@ -121,7 +123,7 @@ impl<'a, T: Buckets, const MOST: usize> Unfenced<'a, T, MOST> {
             Some(_) => T::NOTHING_ASIDE,
             None => self.core.begin_aside(item.0, hash, true, Some(item.1)),
         };
-        self.put(place, locked, item, hash, 0, aside);
+        self.put(bucket, slot, locked, item, hash, 0, aside);
     }
 
     /// Puts an item into an empty slot of a locked bucket, which this takes over. The slots `clear` of the bucket
@@ -129,18 +131,22 @@ impl<'a, T: Buckets, const MOST: usize> Unfenced<'a, T, MOST> {
     #[inline(always)]
     pub(super) fn put(
         &mut self,
-        place: (T::Bucket, usize),
+        bucket: Located<T::Bucket>,
+        slot: usize,
         locked: Locked<'a>,
         item: Item<T>,
         hash: Hash,
         clear: u64,
         aside: T::Aside,
     ) {
-        let change = self.core.fill(place, item, hash, clear);
-        if change.is_late() {
+        let change = self.core.fill(bucket, slot, item, hash, clear);
+        if MOST > 1 && change.is_late() {
             self.is_any_late = true;
         } else {
-            self.core.commit(&change);
+            if change.is_late() {
+                self.core.medium().fence();
+            }
+            self.core.commit(bucket.at, &change);
         }
         self.push(locked, change, aside);
     }
@@ -194,9 +200,9 @@ impl<'a, T: Buckets, const MOST: usize> Unfenced<'a, T, MOST> {
         }
         let core = self.core;
         core.medium().fence();
-        if self.is_any_late {
+        if MOST > 1 && self.is_any_late {
             for change in self.changes[..self.count].iter().filter(|change| change.is_late()) {
-                core.commit(change);
+                core.commit(core.at(change.bucket()), change);
             }
             core.medium().fence();
             self.is_any_late = false;
@@ -226,6 +232,18 @@ impl<'a, T: Buckets, const MOST: usize> Unfenced<'a, T, MOST> {
             self.core.show_locked(change);
         }
         self.core.delete_copied(source, std::mem::take(&mut self.copied));
+    }
+}
+
+impl<'a, T: Buckets> Unfenced<'a, T, 1> {
+    /// For a single change, which `change` ends if it makes one: then nothing is left to be committed, and what would see
+    /// to that, when all of this is dropped, would need it in memory.
+    #[inline(always)]
+    pub(crate) fn alone<R>(core: &'a T, change: impl FnOnce(&mut Self) -> R) -> R {
+        let mut unfenced = ManuallyDrop::new(Unfenced::new(core));
+        let result = change(&mut unfenced);
+        debug_assert_eq!(unfenced.count, 0);
+        result
     }
 }
 

@@ -1,7 +1,7 @@
 //! A bucket: where it is, its word, its tokens, its items.
 
+use super::Core;
 use super::layout::{Bucket, BucketId, is_first_version, next_version};
-use super::{BASES, Core};
 use crate::kit::buckets::{Buckets, Pending};
 use crate::kit::hash::Hash;
 use index::Fixed;
@@ -57,13 +57,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     #[inline(always)]
     pub(super) fn print(&self, hash: Hash) -> u64 {
         self.bucket.print(hash)
-    }
-
-    /// Where a bucket begins.
-    #[inline(always)]
-    pub(super) fn at(&self, bucket: BucketId) -> Offset {
-        let base = self.bases[bucket.level as usize % BASES].load(Ordering::Relaxed);
-        Offset(base.wrapping_add(bucket.word.wrapping_mul(self.bucket.bytes)))
     }
 
     /// The tokens of a bucket.

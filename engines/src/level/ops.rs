@@ -1,13 +1,13 @@
 //! Deletion, insertion and update (algorithms 2 to 4, section 4) as the kit asks for them: where an item goes, the
 //! movement that insertions come to, and by which token a change is committed.
 
-use super::Core;
 use super::bucket::Change;
 use super::fast::{Four, FourSeen};
 use super::geometry::Geometry;
 use super::layout::{BucketId, LOCK, next_version, slot_of_four};
+use super::{BASES, Core};
 use crate::kit::ahead::Known;
-use crate::kit::buckets::{Buckets, Locked, Placed};
+use crate::kit::buckets::{Buckets, Located, Locked, Placed};
 use crate::kit::change::Mutate;
 use crate::kit::hash::{Hash, slots_in};
 use crate::kit::log::Entry;
@@ -51,6 +51,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     #[inline(always)]
     fn shared(&self) -> &Shared<K> {
         &self.shared
+    }
+
+    #[inline(always)]
+    fn at(&self, bucket: BucketId) -> Offset {
+        let base = self.bases[bucket.level as usize % BASES].load(Ordering::Relaxed);
+        Offset(base.wrapping_add(bucket.word.wrapping_mul(self.bucket.bytes)))
     }
 
     /// The bucket's word of the sidecar.
@@ -116,6 +122,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
         level == bucket.level
     }
 
+    #[inline(always)]
     fn used(&self, bucket: BucketId) -> u64 {
         self.tokens(self.at(bucket))
     }
@@ -159,8 +166,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     #[inline(always)]
-    fn item(&self, bucket: BucketId, slot: usize) -> (K, V) {
-        self.bucket.pair(self.medium(), self.at(bucket), slot)
+    fn item(&self, at: Offset, slot: usize) -> (K, V) {
+        self.bucket.pair(self.medium(), at, slot)
     }
 
     /// The less-loaded one of the top level, if that has room, else of the bottom level; if that has.
@@ -190,21 +197,20 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     #[inline(always)]
-    fn prefetch_slot(&self, bucket: BucketId, slot: usize) {
+    fn prefetch_slot(&self, at: Offset, slot: usize) {
         let beyond = self.bucket.beyond_tokens(slot);
         if !beyond.is_empty() {
-            self.medium().prefetch_write(self.at(bucket).add(beyond.start));
+            self.medium().prefetch_write(at.add(beyond.start));
         }
     }
 
     /// The item in the first slot with the fingerprint is about to be read; or, if there is none, a slot to be written.
     #[inline(always)]
-    fn prefetch_likely(&self, known: &Known<Self>, likely: Likely) {
-        let Some(four) = &known.near else { return };
-        let (nth, slot) = if known.slots != 0 {
-            slot_of_four(known.slots.trailing_zeros())
+    fn prefetch_likely(&self, four: &Four, seen: &FourSeen, slots: u32, likely: Likely) {
+        let (nth, slot) = if slots != 0 {
+            slot_of_four(slots.trailing_zeros())
         } else {
-            match self.room(&known.seen) {
+            match self.room(seen) {
                 Some(room) if likely == Likely::Inserts => room,
                 _ => return,
             }
@@ -226,28 +232,34 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     #[inline(always)]
-    fn see_again(&self, known: &Known<Self>, _likely: Likely) -> Option<(FourSeen, u32)> {
-        let seen = self.see(known.near.as_ref()?);
+    fn see_again(
+        &self,
+        four: &Four,
+        known: &Known<Self>,
+        _likely: Likely,
+    ) -> Option<(FourSeen, u32)> {
+        let seen = self.see(four);
         let slots = self.slots_with(&seen, known.hash);
         Some((seen, slots))
     }
 
     #[inline(always)]
-    fn value_if_there(&self, bucket: BucketId, slot: usize, key: K) -> Option<V> {
-        let (found, value) = self.item(bucket, slot);
-        (self.used(bucket) & 1 << slot != 0 && is_same(found, key)).then_some(value)
+    fn value_if_there(&self, bucket: Located<BucketId>, slot: usize, key: K) -> Option<V> {
+        let (found, value) = self.item(bucket.at, slot);
+        (self.tokens(bucket.at) & 1 << slot != 0 && is_same(found, key)).then_some(value)
     }
 
     /// Log-free insertion (section 3.3.2), and update (section 3.3.4).
     #[inline(always)]
     fn fill(
         &self,
-        (bucket, slot): (BucketId, usize),
+        Located { bucket, at }: Located<BucketId>,
+        slot: usize,
         item: (K, V),
         hash: Hash,
         clear: u64,
     ) -> Change {
-        let is_late = self.store_item(self.at(bucket), slot, item);
+        let is_late = self.store_item(at, slot, item);
         let mut word = self.state(bucket).load(Ordering::Relaxed);
         if clear == 0 {
             self.count_at(bucket.level, 1);
@@ -260,14 +272,14 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     #[inline(always)]
-    fn commit(&self, change: &Change) {
-        self.set_tokens(self.at(change.bucket), change.set.into(), change.clear.into());
+    fn commit(&self, at: Offset, change: &Change) {
+        self.set_tokens(at, change.set.into(), change.clear.into());
     }
 
     /// Algorithm 2.
     #[inline(always)]
-    fn erase(&self, bucket: BucketId, slot: usize) -> Change {
-        self.set_tokens(self.at(bucket), 0, 1 << slot);
+    fn erase(&self, Located { bucket, at }: Located<BucketId>, slot: usize) -> Change {
+        self.set_tokens(at, 0, 1 << slot);
         self.count_at(bucket.level, -1);
         let word = self.state(bucket).load(Ordering::Relaxed);
         let word = next_version(self.bucket.without(word, slot));
@@ -280,11 +292,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     #[inline(always)]
-    fn value_word(&self, bucket: BucketId, slot: usize) -> Option<Offset> {
+    fn value_word(&self, at: Offset, slot: usize) -> Option<Offset> {
         if !self.shape.design.in_place_update {
             return None;
         }
-        self.bucket.value_word(self.at(bucket), slot)
+        self.bucket.value_word(at, slot)
     }
 
     #[inline(always)]
@@ -399,7 +411,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     fn items_of(&self, bucket: BucketId, items: &mut Vec<(K, V)>) {
-        items.extend(slots_in(self.used(bucket)).map(|slot| self.item(bucket, slot)));
+        let at = self.at(bucket);
+        items.extend(slots_in(self.tokens(at)).map(|slot| self.item(at, slot)));
     }
 }
 

@@ -1,9 +1,7 @@
 //! A bucket: where it is, its record, and what is stored there.
 
 use super::Core;
-use super::layout::{
-    BUCKET_BYTES, Bucket, PRINTS, RECORD_WORDS, Record, STASHED, state_and_prints, with_new_version,
-};
+use super::layout::{Bucket, PRINTS, RECORD_WORDS, Record, STASHED, with_new_version};
 use crate::kit::buckets::{Buckets, Pending};
 use crate::kit::hash::slots_in;
 use index::Fixed;
@@ -53,12 +51,6 @@ pub(crate) enum NodeChange {
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// Where a bucket begins.
-    #[inline(always)]
-    pub(super) fn at(&self, bucket: u64) -> Offset {
-        self.tables.at::<BUCKET_BYTES>(bucket)
-    }
-
     /// Index of the first word of a bucket's record.
     #[inline(always)]
     pub(super) fn record(&self, bucket: u64) -> usize {
@@ -74,12 +66,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     #[inline(always)]
     pub(super) fn prints(&self, bucket: u64) -> u64 {
         self.record_of(bucket)[PRINTS].load(Ordering::Acquire)
-    }
-
-    /// The state of a bucket, and its fingerprints.
-    #[inline(always)]
-    pub(super) fn state_and_prints(&self, bucket: u64) -> (u64, u64) {
-        state_and_prints(self.record_of(bucket))
     }
 
     /// Sets the fingerprint in a slot of a locked bucket; 0: it is empty.
@@ -136,8 +122,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Erases the items in slots of a locked bucket; a fence is still to come.
     #[inline(always)]
-    pub(super) fn erase_slots(&self, bucket: u64, slots: u64) {
-        let (medium, at) = (self.medium(), self.at(bucket));
+    pub(super) fn erase_slots(&self, at: Offset, slots: u64) {
+        let medium = self.medium();
         if Bucket::<K, V>::WORDS {
             let mut lines = [false; 2];
             for slot in slots_in(slots) {
@@ -186,7 +172,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             fence(Ordering::Release);
             self.medium().store(self.at(bucket).add(self.bucket.item_at(slot)), 0);
         } else {
-            self.erase_slots(bucket, 1 << slot);
+            self.erase_slots(self.at(bucket), 1 << slot);
             self.medium().fence();
             self.show_of(&gone);
         }
@@ -194,7 +180,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Erases items durably, and hides them; for recovery.
     pub(super) fn delete_slots(&self, bucket: u64, slots: u64) {
-        self.erase_slots(bucket, slots);
+        self.erase_slots(self.at(bucket), slots);
         self.medium().fence();
         self.show_of(&Change { bucket, clear: slots, ..Change::default() });
     }

@@ -14,16 +14,9 @@ use crate::kit::mutation::Likely;
 use crate::kit::unfenced::Unfenced;
 use index::fingerprint::EMPTY;
 use index::{Change, Fixed};
+use pmem::Medium;
 use pmem::sync::Ordering;
-use pmem::{Medium, Offset};
 use std::hint::select_unpredictable;
-
-#[inline(always)]
-fn seen_of([first, second]: [&Record; 2]) -> TwoSeen<u64> {
-    let (first, first_prints) = state_and_prints(first);
-    let (second, second_prints) = state_and_prints(second);
-    TwoSeen { states: [first, second], prints: [first_prints, second_prints] }
-}
 
 /// Two of a kind, the one numbered `nth` first: without a branch, which half of the insertions would take other than
 /// foreseen, and without an index, which would need them in memory.
@@ -53,14 +46,14 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let hash = self.hash(key);
         let two = self.near(hash)?;
         let records = two.buckets.map(|bucket| self.record_of(bucket));
-        let seen = seen_of(records);
+        let seen = TwoSeen::of(records, state_and_prints);
         let slots = self.slots_with(&seen, hash);
         if likely == Likely::Inserts && slots == 0 {
             return self.insert_alone(&two, records, &seen, key, hash, decide);
         }
+        self.prefetch_likely(&two, &seen, slots, likely);
         let known = Known { hash, near: Some(two), seen, slots };
-        self.prefetch_likely(&known, likely);
-        self.mutate_fast(&mut Unfenced::<Self, 1>::new(self), key, &known, likely, decide)
+        Unfenced::alone(self, |unfenced| self.mutate_fast(unfenced, key, &known, likely, decide))
     }
 
     /// Inserts a key whose fingerprint is in neither bucket. As an insertion, without displacement; `None`: a
@@ -81,7 +74,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let [state, others_state] = with_first(seen.states, nth);
         let [prints, _] = with_first(seen.prints, nth);
         let at = self.at(bucket);
-        self.prefetch_slot_at(at, slot);
+        self.prefetch_slot(at, slot);
         if seen.states[0] & STASHED != 0 || !Self::takes(key) {
             return None;
         }
@@ -111,15 +104,5 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let nth = usize::from(counts >> SLOTS_MAX > counts & 0xff);
         let [empty, _] = with_first([empty & 0xff, empty >> SLOTS_MAX], nth);
         (empty != 0).then(|| (nth, empty.trailing_zeros() as usize))
-    }
-
-    /// Hints that a slot is about to be written.
-    #[inline(always)]
-    pub(super) fn prefetch_slot_at(&self, at: Offset, slot: usize) {
-        self.medium().prefetch_write(at.add(self.bucket.item_at(slot)));
-        let beyond = self.bucket.beyond_bitmap(slot);
-        if !beyond.is_empty() {
-            self.medium().prefetch_write(at);
-        }
     }
 }

@@ -3,11 +3,12 @@
 
 use super::Core;
 use super::bucket::{Change, NodeChange};
-use super::layout::{BUCKET_BYTES, Bucket, LOCK, SLOTS_MAX, STASHED, STATE, with_new_version};
+use super::layout::{
+    BUCKET_BYTES, Bucket, LOCK, SLOTS_MAX, STASHED, STATE, state_and_prints, with_new_version,
+};
 use super::search::Spot;
 use super::stash::Stash;
-use crate::kit::ahead::Known;
-use crate::kit::buckets::{Buckets, Locked, Placed};
+use crate::kit::buckets::{Buckets, Located, Locked, Placed};
 use crate::kit::change::Mutate;
 use crate::kit::doubling::{Doubles, Geometry, Two, TwoSeen, buckets_of_doubling};
 use crate::kit::hash::{Hash, slots_in};
@@ -54,7 +55,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
 
     fn value_in(&self, bucket: u64, spot: Spot) -> V {
         match spot {
-            Spot::Slot(slot) => self.item(bucket, slot).1,
+            Spot::Slot(slot) => self.item(self.at(bucket), slot).1,
             Spot::Node(node) => self.stash.value(self.medium(), node),
         }
     }
@@ -117,19 +118,22 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     #[inline(always)]
-    fn prefetch_slot(&self, bucket: u64, slot: usize) {
-        self.prefetch_slot_at(self.at(bucket), slot);
+    fn prefetch_slot(&self, at: Offset, slot: usize) {
+        self.medium().prefetch_write(at.add(self.bucket.item_at(slot)));
+        let beyond = self.bucket.beyond_bitmap(slot);
+        if !beyond.is_empty() {
+            self.medium().prefetch_write(at);
+        }
     }
 
     #[inline(always)]
-    fn prefetch_likely(&self, known: &Known<Self>, likely: Likely) {
-        let Some(two) = &known.near else { return };
-        let (nth, slot) = match self.room(&known.seen) {
-            _ if known.slots != 0 => Self::nth_slot(known.slots.trailing_zeros()),
+    fn prefetch_likely(&self, two: &Two, seen: &TwoSeen<u64>, slots: u32, likely: Likely) {
+        let (nth, slot) = match self.room(seen) {
+            _ if slots != 0 => Self::nth_slot(slots.trailing_zeros()),
             Some(room) if likely == Likely::Inserts => room,
             _ => return,
         };
-        self.prefetch_slot(two.buckets[nth], slot);
+        self.prefetch_slot(self.at(two.buckets[nth]), slot);
     }
 
     #[inline(always)]
@@ -143,10 +147,15 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     #[inline(always)]
-    fn value_if_there(&self, bucket: u64, spot: Spot, key: K) -> Option<V> {
+    fn value_if_there(
+        &self,
+        Located { bucket, at }: Located<u64>,
+        spot: Spot,
+        key: K,
+    ) -> Option<V> {
         match spot {
             Spot::Slot(slot) => {
-                let (found, value) = self.item(bucket, slot);
+                let (found, value) = self.item(at, slot);
                 // Under the lock a fingerprint is shown if and only if the slot is in use.
                 let is_shown = self.empty(bucket) & 1 << slot == 0;
                 (is_shown && is_same(found, key)).then_some(value)
@@ -156,21 +165,28 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     #[inline(always)]
-    fn fill(&self, (bucket, slot): (u64, usize), item: (K, V), hash: Hash, clear: u64) -> Change {
-        let is_beyond = self.store_item(self.at(bucket), slot, item);
+    fn fill(
+        &self,
+        Located { bucket, at }: Located<u64>,
+        slot: usize,
+        item: (K, V),
+        hash: Hash,
+        clear: u64,
+    ) -> Change {
+        let is_beyond = self.store_item(at, slot, item);
         Change { bucket, slot, print: hash.print(), clear, is_beyond, ..Change::default() }
     }
 
     #[inline(always)]
-    fn commit(&self, change: &Change) {
-        self.commit_bitmap(self.at(change.bucket), change.slot, change.clear);
+    fn commit(&self, at: Offset, change: &Change) {
+        self.commit_bitmap(at, change.slot, change.clear);
     }
 
     #[inline(always)]
-    fn erase(&self, bucket: u64, spot: Spot) -> Change {
+    fn erase(&self, Located { bucket, at }: Located<u64>, spot: Spot) -> Change {
         match spot {
             Spot::Slot(slot) => {
-                self.erase_slots(bucket, 1 << slot);
+                self.erase_slots(at, 1 << slot);
                 Change { bucket, clear: 1 << slot, ..Change::default() }
             }
             Spot::Node(node) => {
@@ -181,9 +197,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     #[inline(always)]
-    fn value_word(&self, bucket: u64, spot: Spot) -> Option<Offset> {
+    fn value_word(&self, at: Offset, spot: Spot) -> Option<Offset> {
         match spot {
-            Spot::Slot(slot) => self.bucket.value_word(self.at(bucket), slot),
+            Spot::Slot(slot) => self.bucket.value_word(at, slot),
             Spot::Node(node) => self.stash.value_word(node),
         }
     }
@@ -232,7 +248,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
 
     fn delete_copied(&self, source: u64, Copied { slots, node }: Copied) {
         if slots != 0 {
-            self.erase_slots(source, slots);
+            self.erase_slots(self.at(source), slots);
         }
         if let Some(node) = node {
             self.stash.erase(self.medium(), node);
@@ -277,7 +293,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
         is_busy: &mut bool,
     ) -> Option<(usize, Option<Locked<'_>>)> {
         for slot in slots_in(self.bucket.full()) {
-            let item = self.item(from, slot);
+            let item = self.item(self.at(from), slot);
             let hash = self.hash(item.0);
             for to in self.pair_among(geometry.log2(), hash) {
                 if to == from || self.empty(to) == 0 {
@@ -303,7 +319,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
 
     fn items_of(&self, bucket: u64, items: &mut Vec<(K, V)>) {
         let used = self.bucket.full() & !self.empty(bucket);
-        items.extend(slots_in(used).map(|slot| self.item(bucket, slot)));
+        items.extend(slots_in(used).map(|slot| self.item(self.at(bucket), slot)));
         if self.state(bucket).load(Ordering::Relaxed) & STASHED != 0 {
             let nodes = self.stash.nodes_of(bucket).into_iter();
             items.extend(nodes.map(|node| self.stash.pair(self.medium(), node)));

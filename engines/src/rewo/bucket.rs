@@ -1,7 +1,7 @@
 //! A bucket: where it is, its record, and what is stored there.
 
 use super::Core;
-use super::layout::{BUCKET_BYTES, MARK, PRINTS, RECORD_WORDS, STATE, VERSION};
+use super::layout::{MARK, PRINTS, RECORD_WORDS, Record, VERSION, state_and_prints};
 use crate::kit::buckets::{Buckets, Pending};
 use index::Fixed;
 use pmem::sync::{AtomicU64, Ordering, fence};
@@ -37,12 +37,6 @@ impl Pending for Change {
 }
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
-    /// Where a bucket begins.
-    #[inline(always)]
-    pub(super) fn at(&self, bucket: u64) -> Offset {
-        self.tables.at::<BUCKET_BYTES>(bucket)
-    }
-
     /// Index of the first word of a bucket's record.
     #[inline(always)]
     pub(super) fn record(&self, bucket: u64) -> usize {
@@ -51,7 +45,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// A bucket's record.
     #[inline(always)]
-    pub(super) fn record_of(&self, bucket: u64) -> &[AtomicU64; RECORD_WORDS] {
+    pub(super) fn record_of(&self, bucket: u64) -> &Record {
         &self.records.as_slice().as_chunks().0[bucket as usize]
     }
 
@@ -63,16 +57,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// The fingerprints of a bucket.
     #[inline(always)]
     pub(super) fn prints(&self, bucket: u64) -> [u64; 2] {
-        self.state_and_prints(bucket).1
-    }
-
-    /// The state of a bucket, and its fingerprints, which are loaded after it.
-    #[inline(always)]
-    pub(super) fn state_and_prints(&self, bucket: u64) -> (u64, [u64; 2]) {
-        let record = self.record_of(bucket);
-        let state = record[STATE].load(Ordering::Acquire);
-        let load = |word: usize| record[word].load(Ordering::Acquire);
-        (state, [load(PRINTS), load(PRINTS + 1)])
+        state_and_prints(self.record_of(bucket)).1
     }
 
     /// Sets the fingerprint in a slot of a locked bucket; 0: it is empty.
@@ -104,8 +89,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Commits a change of a locked bucket with one word; a fence is still to come.
     #[inline(always)]
-    pub(super) fn commit_meta(&self, change: &Change) {
-        let (medium, at) = (self.medium(), self.at(change.bucket));
+    pub(super) fn commit_meta(&self, at: Offset, change: &Change) {
+        let medium = self.medium();
         let mut meta = medium.load(at) & !change.clear;
         if change.print != 0 {
             meta = self.bucket.with(meta, change.slot, change.print);
@@ -127,7 +112,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             self.medium().fence();
         }
         let change = Change { bucket, slot, print, clear: 0, is_beyond };
-        self.commit_meta(&change);
+        self.commit_meta(self.at(bucket), &change);
         self.medium().fence();
         self.show_of(&change);
     }
@@ -158,7 +143,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
 
     /// Deletes the items in the slots `clear` of a locked bucket, durably, and their lock bits.
     pub(super) fn delete_slots(&self, bucket: u64, clear: u64, lock_bits: u64) {
-        self.commit_meta(&Change { bucket, clear: clear | lock_bits, ..Change::default() });
+        let change = Change { bucket, clear: clear | lock_bits, ..Change::default() };
+        self.commit_meta(self.at(bucket), &change);
         self.medium().fence();
         self.show_of(&Change { bucket, clear, ..Change::default() });
     }

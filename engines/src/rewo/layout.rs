@@ -21,6 +21,7 @@ pub(super) use crate::kit::buckets::LOCK;
 use crate::kit::packed::Packed;
 use index::Fixed;
 use index::fingerprint::match_two_words;
+use pmem::sync::{AtomicU64, Ordering};
 use pmem::{LINE, Medium, Offset, WORD};
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -43,6 +44,16 @@ pub(super) const STATE: usize = 0;
 pub(super) const PRINTS: usize = 1;
 /// Word of a record: the resize in which the bucket was emptied last.
 pub(super) const MARK: usize = 3;
+/// What the sidecar has of a bucket.
+pub(super) type Record = [AtomicU64; RECORD_WORDS];
+
+/// The state in a record, and the fingerprints, which are loaded after it.
+#[inline(always)]
+pub(super) fn state_and_prints(record: &Record) -> (u64, [u64; 2]) {
+    let load = |word: usize| record[word].load(Ordering::Acquire);
+    let state = load(STATE);
+    (state, [load(PRINTS), load(PRINTS + 1)])
+}
 
 /// Engine parameter: the slots of a bucket, and log2 of the buckets of the first table.
 pub(super) const PARAM_SIZES: usize = 0;

@@ -4,9 +4,9 @@
 use super::Core;
 use super::bucket::Change;
 use super::cache::Busy;
-use super::layout::{Bucket, LOCK, STATE, VERSION};
+use super::layout::{BUCKET_BYTES, Bucket, LOCK, STATE, VERSION, state_and_prints};
 use crate::kit::ahead::Known;
-use crate::kit::buckets::{Buckets, Locked, Placed};
+use crate::kit::buckets::{Buckets, Located, Locked, Placed};
 use crate::kit::change::Mutate;
 use crate::kit::doubling::{Doubles, Geometry, Two, TwoSeen, buckets_of_doubling};
 use crate::kit::hash::{Hash, slots_in};
@@ -99,8 +99,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
 
     /// With the meta word.
     #[inline(always)]
-    fn prefetch_slot(&self, bucket: u64, slot: usize) {
-        let at = self.at(bucket);
+    fn prefetch_slot(&self, at: Offset, slot: usize) {
         self.medium().prefetch_write(at);
         let beyond = self.bucket.beyond_meta(slot);
         if !beyond.is_empty() {
@@ -109,36 +108,40 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     #[inline(always)]
-    fn prefetch_likely(&self, known: &Known<Self>, likely: Likely) {
-        if likely != Likely::Inserts
-            && let Some(cache) = &self.cache
-        {
-            // An entry of a key that changes is marked before the change.
-            cache.prefetch(known.hash);
-        }
-        let Some(two) = &known.near else { return };
-        if known.slots != 0 {
-            let (nth, slot) = Self::nth_slot(known.slots.trailing_zeros());
-            let bucket = two.buckets[nth];
+    fn prefetch_likely(&self, two: &Two, seen: &Self::Seen, slots: u32, likely: Likely) {
+        if slots != 0 {
+            let (nth, slot) = Self::nth_slot(slots.trailing_zeros());
+            let at = self.at(two.buckets[nth]);
             if self.changes_meta(likely) {
-                self.prefetch_slot(bucket, slot);
+                self.prefetch_slot(at, slot);
             } else {
-                let item = self.at(bucket).add(self.bucket.item_at(slot));
-                self.medium().prefetch_write(item);
+                self.medium().prefetch_write(at.add(self.bucket.item_at(slot)));
             }
         } else if likely == Likely::Inserts
-            && let Some((nth, slot)) = self.room(&known.seen)
+            && let Some((nth, slot)) = self.room(seen)
         {
-            self.prefetch_slot(two.buckets[nth], slot);
+            self.prefetch_slot(self.at(two.buckets[nth]), slot);
         }
     }
 
     #[inline(always)]
-    fn see_again(&self, known: &Known<Self>, likely: Likely) -> Option<(Self::Seen, u32)> {
-        if let Some(two) = &known.near
-            && known.slots != 0
-            && self.changes_meta(likely)
+    fn prefetch_aside(&self, hash: Hash, likely: Likely) {
+        if likely != Likely::Inserts
+            && let Some(cache) = &self.cache
         {
+            // An entry of a key that changes is marked before the change.
+            cache.prefetch(hash);
+        }
+    }
+
+    #[inline(always)]
+    fn see_again(
+        &self,
+        two: &Two,
+        known: &Known<Self>,
+        likely: Likely,
+    ) -> Option<(Self::Seen, u32)> {
+        if known.slots != 0 && self.changes_meta(likely) {
             // Beside the item, which may be in another line.
             let (nth, _) = Self::nth_slot(known.slots.trailing_zeros());
             self.medium().prefetch_write(self.at(two.buckets[nth]));
@@ -147,35 +150,47 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     #[inline(always)]
-    fn value_if_there(&self, bucket: u64, slot: usize, key: K) -> Option<V> {
-        let (found, value) = self.item(bucket, slot);
+    fn value_if_there(
+        &self,
+        Located { bucket, at }: Located<u64>,
+        slot: usize,
+        key: K,
+    ) -> Option<V> {
+        let (found, value) = self.item(at, slot);
         // Under the lock a fingerprint is shown if and only if the bit is set: the meta word, which may be in
         // another line, need not be read.
         (self.empty(bucket) & 1 << slot == 0 && is_same(found, key)).then_some(value)
     }
 
     #[inline(always)]
-    fn fill(&self, (bucket, slot): (u64, usize), item: (K, V), hash: Hash, clear: u64) -> Change {
-        let is_beyond = self.store_item(self.at(bucket), slot, item);
+    fn fill(
+        &self,
+        Located { bucket, at }: Located<u64>,
+        slot: usize,
+        item: (K, V),
+        hash: Hash,
+        clear: u64,
+    ) -> Change {
+        let is_beyond = self.store_item(at, slot, item);
         Change { bucket, slot, print: hash.print(), clear, is_beyond }
     }
 
     #[inline(always)]
-    fn commit(&self, change: &Change) {
-        self.commit_meta(change);
+    fn commit(&self, at: Offset, change: &Change) {
+        self.commit_meta(at, change);
     }
 
     /// Log-free atomic deletion (algorithm 5).
     #[inline(always)]
-    fn erase(&self, bucket: u64, slot: usize) -> Change {
+    fn erase(&self, Located { bucket, at }: Located<u64>, slot: usize) -> Change {
         let change = Change { bucket, clear: 1 << slot, ..Change::default() };
-        self.commit_meta(&change);
+        self.commit_meta(at, &change);
         change
     }
 
     #[inline(always)]
-    fn value_word(&self, bucket: u64, slot: usize) -> Option<Offset> {
-        let word = self.bucket.value_word(self.at(bucket), slot);
+    fn value_word(&self, at: Offset, slot: usize) -> Option<Offset> {
+        let word = self.bucket.value_word(at, slot);
         word.filter(|_| self.shape.design.in_place_update)
     }
 
@@ -279,7 +294,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     fn items_of(&self, bucket: u64, items: &mut Vec<(K, V)>) {
-        items.extend(slots_in(self.used(bucket)).map(|slot| self.item(bucket, slot)));
+        let at = self.at(bucket);
+        items.extend(slots_in(self.used(bucket)).map(|slot| self.item(at, slot)));
     }
 }
 

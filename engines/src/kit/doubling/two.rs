@@ -32,6 +32,17 @@ pub(crate) struct TwoSeen<P> {
     pub(crate) prints: [P; 2],
 }
 
+impl<P> TwoSeen<P> {
+    /// What two records show. Both of them are found before the first is read: else the compiler would look for the
+    /// second anew.
+    #[inline(always)]
+    pub(crate) fn of<R>([first, second]: [&R; 2], read: impl Fn(&R) -> (u64, P)) -> Self {
+        let (first, first_prints) = read(first);
+        let (second, second_prints) = read(second);
+        TwoSeen { states: [first, second], prints: [first_prints, second_prints] }
+    }
+}
+
 impl<P: Copy + Default> Seen for TwoSeen<P> {
     #[inline(always)]
     fn state(&self, nth: usize) -> u64 {
@@ -39,8 +50,8 @@ impl<P: Copy + Default> Seen for TwoSeen<P> {
     }
 }
 
-/// The part of `Buckets` that such tables have in common, of a `Core` with `tables`, `shared`, `records` and `bucket`, whose
-/// changes of a bucket are a `Change`.
+/// The part of `Buckets` that such tables have in common, of a `Core` with `tables`, `shared`, `records` and `bucket`, where
+/// `state_and_prints` reads a record and changes of a bucket are a `Change`.
 macro_rules! buckets_of_doubling {
     ($prints:ty) => {
         type Key = K;
@@ -69,6 +80,11 @@ macro_rules! buckets_of_doubling {
         }
 
         #[inline(always)]
+        fn at(&self, bucket: u64) -> Offset {
+            self.tables.at::<BUCKET_BYTES>(bucket)
+        }
+
+        #[inline(always)]
         fn state(&self, bucket: u64) -> &AtomicU64 {
             &self.record_of(bucket)[STATE]
         }
@@ -78,8 +94,8 @@ macro_rules! buckets_of_doubling {
         }
 
         #[inline(always)]
-        fn item(&self, bucket: u64, slot: usize) -> (K, V) {
-            self.bucket.pair(self.medium(), self.at(bucket), slot)
+        fn item(&self, at: Offset, slot: usize) -> (K, V) {
+            self.bucket.pair(self.medium(), at, slot)
         }
 
         #[inline(always)]
@@ -108,10 +124,7 @@ macro_rules! buckets_of_doubling {
 
         #[inline(always)]
         fn see(&self, near: &Two) -> Self::Seen {
-            // Not `map`, whose closures are not inlined into large functions.
-            let (first, first_prints) = self.state_and_prints(near.buckets[0]);
-            let (second, second_prints) = self.state_and_prints(near.buckets[1]);
-            TwoSeen { states: [first, second], prints: [first_prints, second_prints] }
+            TwoSeen::of(near.buckets.map(|bucket| self.record_of(bucket)), state_and_prints)
         }
 
         #[inline(always)]
