@@ -36,17 +36,16 @@ pub use list::{Engine, Inlined, Opened, Preferred, PreferredChanges, PreferredHo
 pub struct Settings {
     /// Load factor at which the table doubles; above 1 it never does by itself.
     pub resize_at: f64,
-    /// Load factor below which the table halves, if its engine does that by itself. 0: never by itself.
-    /// Never so that it would then be nearly as full as where it doubles: whatever stands here, it
-    /// does not go back and forth.
+    /// Load factor below which the table halves, if its engine does that by itself. 0: never by itself. An engine
+    /// lowers a value at which a halved table would soon double again.
     pub shrink_at: f64,
-    /// Threads that prepare space and move pairs ahead of the writers, if the engine has such. Without one
-    /// the writers do both in small steps.
+    /// Threads that prepare space and move pairs, so that writers need not. An engine without them ignores this. With
+    /// 0 the writers do both in small steps.
     pub helpers: usize,
     /// Threads that recovery uses; 0 for one per processor.
     pub recovery_threads: usize,
-    /// How large the table in DRAM is that caches pairs, if the engine has one: an n-th of the table in the pool,
-    /// or 0 for none. `None`: as the pool says.
+    /// Size of the DRAM table that caches pairs, for an engine with one: 1/n of the table in the pool, 0 for none.
+    /// `None`: what the pool records.
     pub cached: Option<u32>,
     /// Whether a thread fills that table after opening and after each resize. Else it fills as look-ups come.
     pub refills_cache: bool,

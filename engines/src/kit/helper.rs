@@ -8,11 +8,11 @@ use std::sync::{Arc, OnceLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// How long a helper sleeps between its turns, the system's slack aside. Where there are no more
-/// processors than threads that write, one of them waits while a helper runs: for as long as it works
-/// without a pause, and not for a whole slice of the scheduler's, some milliseconds.
+/// How long a helper sleeps between turns; the system adds some. With as many writing threads as processors, one
+/// writer waits while a helper runs. The pause makes that wait one turn long. Without it, it would be a time slice of
+/// the scheduler: some milliseconds.
 const PAUSE: Duration = Duration::from_micros(1);
-/// After how long a helper tries again what was refused, for want of space say, if nobody wakes it.
+/// When a helper that nobody wakes tries again what was refused, for lack of space for example.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// What is done in the background.
@@ -23,24 +23,22 @@ pub(crate) trait Background: Send + Sync + 'static {
     /// Where helpers listen.
     fn signal(&self) -> &Signal;
 
-    /// Whether there is anything to be done. Looked at without the right to write: a pool that was
-    /// synced stays clean if there is not.
+    /// Whether there is work. It is asked without the right to write, so that a synced pool without work stays clean.
     fn is_resizing(&self) -> bool;
 
-    /// Does some of it, with the right to write: a sync waits for so much at most. Refused, there is
-    /// no point in trying again at once.
+    /// Does one turn of the work, with the right to write: a sync waits for one turn at most. After a refusal, trying
+    /// again at once is pointless.
     fn take_turn(&self) -> Result<(), Refused>;
 
-    /// Prepares memory that will be needed. Writes nothing, and takes a turn for what it reads.
+    /// Prepares memory that will be needed. It writes nothing.
     fn prepare(&self);
 
-    /// Takes of that what is needed before anybody waits for it, with the right to write if there is
-    /// anything to be taken.
+    /// Takes the space before a writer has to wait for it. Asks for the right to write only if there is space to take.
     fn take_space(&self) -> Result<(), Refused> {
         Ok(())
     }
 
-    /// Does what is due besides, when there is nothing else to be done; whether it is due still.
+    /// Runs the heap's chore when there is nothing else to do; whether it is still due.
     fn tidy(&self) -> bool {
         self.signal().chore().is_some_and(|chore| {
             if chore.is_due() {
@@ -55,8 +53,8 @@ pub(crate) trait Background: Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct Refused;
 
-/// How helpers are told what to do: without a lock, since operations tell it, and none may wait for
-/// a thread that is put aside while it does so.
+/// How helpers are told what to do. It has no lock: operations call it, and must not wait for a thread that the
+/// scheduler has suspended inside it.
 #[derive(Default)]
 pub(crate) struct Signal {
     is_to_prepare: AtomicBool,
@@ -100,15 +98,14 @@ impl Signal {
         self.has_helper()
     }
 
-    /// Waits for the turns that helpers are in the midst of, and keeps them from others while it is held:
-    /// for who wants to look at a table at rest. Not for a holder of the right to write, which
-    /// a helper may be waiting for in its turn.
+    /// Waits until no helper is in a turn, and lets none begin while it is held, so that the caller sees a table at
+    /// rest. A holder of the right to write must not call this: a helper may be waiting for that right in its turn.
     pub(crate) fn hold(&self) -> Held<'_> {
         Held(Some(self.turns.write()))
     }
 
-    /// Keeps helpers from their turns while it is held, if none is in the midst of one: then no helper
-    /// knows anything of the table. Without helpers that is so anyway.
+    /// As `hold`, without waiting: `None` if a helper is in a turn. While it is held no helper knows anything of the
+    /// table.
     pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
         if self.has_helper() {
             self.turns.try_write().map(|turns| Held(Some(turns)))
