@@ -1,8 +1,9 @@
 //! Batches: slots and items fetched together, new items fenced together.
 
-use super::{GROUP, Items, Unpublished};
+use super::{AnyItems, GROUP, Unpublished, check_pairs};
+use crate::change::Change;
 use crate::error::ItemError;
-use crate::traits::{Index, Record, Records};
+use crate::traits::Record;
 use crate::unfinished::Unfinished;
 use pmem::heap::Draft;
 use pmem::{Medium, Offset, SpaceError};
@@ -38,6 +39,16 @@ impl<'a> Entry<'a> {
         }
     }
 
+    /// What becomes of a key's state.
+    fn change(self, found: Option<&[u8]>) -> Change<&'a [u8]> {
+        match self {
+            Entry::Put(value) => Change::Put(value),
+            Entry::Insert(value) => Change::if_absent(found, value),
+            Entry::Update(value) => Change::if_present(found, value),
+            Entry::Remove => Change::Remove,
+        }
+    }
+
     /// The value that it has for its key.
     fn value(self) -> Option<&'a [u8]> {
         match self {
@@ -47,6 +58,9 @@ impl<'a> Entry<'a> {
     }
 }
 
+/// The key of the entry with a number, and what is done with it.
+type EntryOf<'f, 'e> = &'f dyn Fn(usize) -> (&'e [u8], Entry<'e>);
+
 /// What an entry of a batch puts.
 enum New<'a, M: Medium> {
     /// The entry removes its key.
@@ -55,7 +69,7 @@ enum New<'a, M: Medium> {
     Item(Unpublished<'a, M>),
 }
 
-impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
+impl<M: Medium> AnyItems<M> {
     pub(super) fn read_many<'a>(
         &'a self,
         keys: &[&[u8]],
@@ -91,35 +105,42 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         }
     }
 
-    /// Does with each entry's key what `entry_of` says, in order; returns the values before.
-    pub(super) fn change_many<'a, T>(
+    /// [`Items::change_many`] for pairs, with each of which it does the same.
+    pub(super) fn change_pairs<'a>(
         &'a self,
-        entries: &[T],
-        key_of: impl Fn(&T) -> &[u8],
-        entry_of: impl Fn(&T) -> Entry<'_>,
+        pairs: &[(&[u8], &[u8])],
+        entry_of: for<'v> fn(&'v [u8]) -> Entry<'v>,
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
-        let mut records = Vec::with_capacity(entries.len());
-        for entries in entries.chunks(BATCH) {
-            let from = records.len();
-            records.extend((0..entries.len()).map(|_| None));
-            let records = &mut records[from..];
+        check_pairs(pairs)?;
+        self.change_many(pairs.len(), &|index| {
+            let (key, value) = pairs[index];
+            (key, entry_of(value))
+        })
+    }
+
+    /// Does with `count` keys what `entry_of` says, in order; returns the values before.
+    pub(super) fn change_many<'a, 'e>(
+        &'a self,
+        count: usize,
+        entry_of: EntryOf<'_, 'e>,
+    ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
+        let mut records = Vec::with_capacity(count);
+        records.resize_with(count, || None);
+        for (chunk, records) in records.chunks_mut(BATCH).enumerate() {
+            let from = chunk * BATCH;
+            let entry_of = |index: usize| entry_of(from + index);
             let unfinished =
                 |Undone { error, failed, done }| Unfinished::in_chunk(from, done, failed, error);
-            let done =
-                self.change_batch(entries, records, &key_of, &entry_of).map_err(unfinished)?;
-            for (index, entry) in entries.iter().enumerate() {
+            let done = self.change_batch(records, &entry_of).map_err(unfinished)?;
+            for (index, record) in records.iter_mut().enumerate() {
                 if done & 1 << index == 0 {
-                    let key = key_of(entry);
-                    let changed = match entry_of(entry) {
-                        Entry::Put(value) => self.upsert(key, value),
-                        Entry::Insert(value) => self.insert(key, value),
-                        Entry::Update(value) => self.update(key, value),
-                        Entry::Remove => self.remove(key),
-                    };
-                    records[index] = changed.map_err(|error| {
+                    let (key, entry) = entry_of(index);
+                    let changed = self.change(key, &|found| entry.change(found));
+                    let changed = changed.map_err(|error| {
                         let done = done | ((1 << index) - 1);
                         unfinished(Undone { error, failed: index, done })
                     })?;
+                    *record = changed.0;
                 }
             }
         }
@@ -128,37 +149,34 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
 
     /// Does what needs no second attempt; returns which entries it has done. It leaves entries whose hash occurs
     /// earlier in the batch, so that the changes of one key keep their order.
-    fn change_batch<'a, T>(
+    fn change_batch<'a, 'e>(
         &'a self,
-        entries: &[T],
         records: &mut [Option<Record<'a>>],
-        key_of: &impl Fn(&T) -> &[u8],
-        entry_of: &impl Fn(&T) -> Entry<'_>,
+        entry_of: EntryOf<'_, 'e>,
     ) -> Result<u32, Undone> {
         // An entry that keeps its key as it is has done so.
         let mut done = 0;
         let guard = self.space.epochs.pin();
+        let entries: Vec<_> = (0..records.len()).map(entry_of).collect();
         let hashes: Vec<u64> =
-            entries.iter().map(|entry| self.hasher.first_bytes(key_of(entry))).collect();
+            entries.iter().map(|(key, _)| self.hasher.first_bytes(key)).collect();
         let mut slots = vec![None; entries.len()];
         self.index.get_many(&hashes, &mut slots);
-        self.prefetch_items(entries.iter().map(key_of), &slots);
+        self.prefetch_items(entries.iter().map(|(key, _)| *key), &slots);
         let mut indices = Vec::with_capacity(entries.len());
         let mut news = Vec::with_capacity(entries.len());
         let mut found = Vec::with_capacity(entries.len());
-        for (index, entry) in entries.iter().enumerate() {
+        for (index, &(key, wanted)) in entries.iter().enumerate() {
             let (hash, slot) = (hashes[index], slots[index]);
             let is_plain = slot.is_none_or(|slot| slot & GROUP == 0);
             if !is_plain || hashes[..index].contains(&hash) {
                 continue;
             }
-            let key = key_of(entry);
             let view = self.space.view(slot, key, &guard);
             let view = view.map_err(|error| Undone { error: error.into(), failed: index, done })?;
             if !view.others.is_empty() {
                 continue;
             }
-            let wanted = entry_of(entry);
             if wanted.keeps(view.found.is_some()) {
                 records[index] = view.found.map(|(_, item)| Record::new(item.value, guard.clone()));
                 done |= 1 << index;

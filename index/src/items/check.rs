@@ -1,13 +1,12 @@
 //! Verifies slots, items and heap together. Exact when nothing writes.
 
-use super::{GROUP, Items};
+use super::{AnyItems, GROUP};
 use crate::report::CheckReport;
 use crate::shown::Shown;
-use crate::traits::{Index, Records};
 use pmem::heap::{Audit, Corrupt};
 use pmem::{Medium, Offset};
 
-impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
+impl<M: Medium> AnyItems<M> {
     pub(super) fn check_items(&self) -> CheckReport {
         let mut report = self.index.check();
         report.pairs = 0;
@@ -40,7 +39,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             report
                 .fault(|| format!("{leaks} items or segments are taken and nothing leads to them"));
         }
-        let counted = self.len();
+        let counted = self.pairs();
         if counted != report.pairs {
             let pairs = report.pairs;
             report.fault(|| format!("{pairs} keys are stored, but {counted} were counted"));

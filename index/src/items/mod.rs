@@ -64,13 +64,19 @@ const PAIRS_PER_THREAD: u64 = 50_000;
 const ROOM_ROUNDS_MAX: u32 = 8;
 
 /// Byte strings on an index of words.
-pub struct Items<I, M: Medium> {
-    index: I,
+///
+/// What most calls need is compiled for each index; the rest once, for any.
+pub struct Items<I: ?Sized, M: Medium> {
     space: Arc<Space<M>>,
     hasher: Hasher,
     /// Keys beyond the first of each hash. Changes only when hashes collide.
     collisions: AtomicU64,
+    /// The last field, so that [`Items::any`] need not move it.
+    index: I,
 }
+
+/// Byte strings on an index of words behind virtual calls.
+type AnyItems<M> = Items<dyn Index<u64, u64>, M>;
 
 /// Where items lie, and when the space of retired ones may be used again.
 struct Space<M: Medium> {
@@ -157,7 +163,7 @@ fn check_pairs(pairs: &[(&[u8], &[u8])]) -> Result<(), Unfinished<ItemError>> {
     Ok(())
 }
 
-impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
+impl<I: Index<u64, u64> + 'static, M: Medium> Items<I, M> {
     /// Opens the items of `pool`, whose slots are in `index`. Frees the space to which nothing leads, on at most
     /// `threads` threads.
     pub fn open(
@@ -173,25 +179,8 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         })?;
         let collisions = AtomicU64::new(0);
         let space = Arc::new(Space { heap: Heap::open(pool)?, epochs });
-        let items = Items { index, space, hasher, collisions };
-        let sweep = items.space.heap.sweep();
-        // Helpers may move slots meanwhile; the scan meets every slot all the same.
-        let threads = parts_of(items.index.len(), PAIRS_PER_THREAD, threads) as usize;
-        items.index.for_each_on(threads, &|_, slot| {
-            // What cannot be marked is damaged. Then the sweep frees nothing, and reading or `check` reports the
-            // damage.
-            let _ = sweep.mark(Offset(slot & !GROUP));
-            if slot & GROUP != 0 {
-                let guard = items.space.epochs.pin();
-                let group = items.space.heap.group(Offset(slot & !GROUP), &guard);
-                let group = group.unwrap_or_default();
-                items.count_collisions(1, group.len());
-                for at in group {
-                    let _ = sweep.mark(at);
-                }
-            }
-        });
-        sweep.finish();
+        let items = Items { space, hasher, collisions, index };
+        items.any().sweep(threads);
         let chore = Arc::downgrade(&items.space);
         items.index.set_chore(chore);
         Ok(items)
@@ -205,6 +194,35 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
     /// Look-ups, for an engine that compiles them into its callers.
     pub fn reader(&self) -> ItemReader<M> {
         ItemReader { space: Arc::clone(&self.space), hasher: self.hasher }
+    }
+
+    /// The same, for what virtual calls hardly slow: batches, retries, scans, checks.
+    fn any(&self) -> &AnyItems<M> {
+        self
+    }
+}
+
+impl<M: Medium> AnyItems<M> {
+    /// Frees the space to which nothing leads.
+    fn sweep(&self, threads: usize) {
+        let sweep = self.space.heap.sweep();
+        // Helpers may move slots meanwhile; the scan meets every slot all the same.
+        let threads = parts_of(self.index.len(), PAIRS_PER_THREAD, threads) as usize;
+        self.index.for_each_on(threads, &|_, slot| {
+            // What cannot be marked is damaged. Then the sweep frees nothing, and reading or `check` reports the
+            // damage.
+            let _ = sweep.mark(Offset(slot & !GROUP));
+            if slot & GROUP != 0 {
+                let guard = self.space.epochs.pin();
+                let group = self.space.heap.group(Offset(slot & !GROUP), &guard);
+                let group = group.unwrap_or_default();
+                self.count_collisions(1, group.len());
+                for at in group {
+                    let _ = sweep.mark(at);
+                }
+            }
+        });
+        sweep.finish();
     }
 
     /// The slot value that leads to `items`. For several items this writes a group, perhaps in place of another one.
@@ -227,24 +245,18 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         }
     }
 
-    /// Wakes helpers if the heap wants to grow.
-    #[inline(always)]
-    fn look_after_heap(&self) {
-        self.space.heap.ask_for_growth(|| self.index.wake_for_chore());
-    }
-
     /// Replaces the value of `key` by what `decide` makes of it, in one step; returns the value
     /// before, and whether anything was replaced.
     fn change<'v>(
         &self,
         key: &[u8],
-        decide: impl Fn(Option<&[u8]>) -> Change<&'v [u8]>,
+        decide: &dyn Fn(Option<&[u8]>) -> Change<&'v [u8]>,
     ) -> Result<(Option<Record<'_>>, bool), ItemError> {
         let mut retries = Retries::default();
         let mut rounds = 0;
         loop {
             let mut wanted = Wanted::default();
-            let changed = self.try_change(key, &decide, &mut wanted);
+            let changed = self.try_change(key, decide, &mut wanted);
             let Err(ItemError::Space(full @ SpaceError::Full { .. })) = changed else {
                 self.look_after_heap();
                 return changed;
@@ -275,7 +287,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
     fn try_change<'v>(
         &self,
         key: &[u8],
-        decide: &impl Fn(Option<&[u8]>) -> Change<&'v [u8]>,
+        decide: &dyn Fn(Option<&[u8]>) -> Change<&'v [u8]>,
         wanted: &mut Wanted,
     ) -> Result<(Option<Record<'_>>, bool), ItemError> {
         let hash = self.hasher.first_bytes(key);
@@ -333,6 +345,10 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
         }
     }
 
+    fn pairs(&self) -> u64 {
+        self.index.len().wrapping_add(self.collisions.load(Ordering::Relaxed))
+    }
+
     /// Counts that the number of keys with one hash went from `before` to `after`.
     fn count_collisions(&self, before: usize, after: usize) {
         let (before, after) = (before.max(1) as u64, after.max(1) as u64);
@@ -351,6 +367,14 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
             self.retire_item(at, &item, guard);
         }
     }
+}
+
+impl<I: Index<u64, u64> + ?Sized, M: Medium> Items<I, M> {
+    /// Wakes helpers if the heap wants to grow.
+    #[inline(always)]
+    fn look_after_heap(&self) {
+        self.space.heap.ask_for_growth(|| self.index.wake_for_chore());
+    }
 
     #[inline(always)]
     fn retire_item(&self, at: Offset, item: &Item<'_>, guard: &Guard<'_>) {
@@ -368,7 +392,7 @@ impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
     }
 }
 
-impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
+impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
     fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
         self.space.get(self.hasher.first_bytes(key), key, |hash| self.index.get(hash))
     }
@@ -377,7 +401,7 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
         check_limits(key, value)?;
         match self.put_at_hand(key, value, If::Absent) {
             Some(before) => Ok(before),
-            None => Ok(self.change(key, |found| Change::if_absent(found, value))?.0),
+            None => Ok(self.any().change(key, &|found| Change::if_absent(found, value))?.0),
         }
     }
 
@@ -385,7 +409,7 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
         check_limits(key, value)?;
         match self.put_at_hand(key, value, If::Present) {
             Some(before) => Ok(before),
-            None => Ok(self.change(key, |found| Change::if_present(found, value))?.0),
+            None => Ok(self.any().change(key, &|found| Change::if_present(found, value))?.0),
         }
     }
 
@@ -393,14 +417,14 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
         check_limits(key, value)?;
         match self.put_at_hand(key, value, If::Always) {
             Some(before) => Ok(before),
-            None => Ok(self.change(key, |_| Change::Put(value))?.0),
+            None => Ok(self.any().change(key, &|_| Change::Put(value))?.0),
         }
     }
 
     fn remove(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
         match self.remove_plain(key) {
             Some(before) => Ok(before),
-            None => Ok(self.change(key, |_| Change::Remove)?.0),
+            None => Ok(self.any().change(key, &|_| Change::Remove)?.0),
         }
     }
 
@@ -412,43 +436,40 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
     ) -> Result<RecordExchange<'_>, ItemError> {
         check_limits(key, new.unwrap_or_default())?;
         let decide = |found: Option<&[u8]>| Change::if_expected(found == expected, new);
-        let (found, replaced) = self.change(key, decide)?;
+        let (found, replaced) = self.any().change(key, &decide)?;
         Ok(if replaced { Ok(()) } else { Err(found) })
     }
 
     fn get_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>, ItemError> {
-        self.read_many(keys)
+        self.any().read_many(keys)
     }
 
     fn upsert_many<'a>(
         &'a self,
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
-        check_pairs(pairs)?;
-        self.change_many(pairs, |&(key, _)| key, |&(_, value)| Entry::Put(value))
+        self.any().change_pairs(pairs, |value| Entry::Put(value))
     }
 
     fn insert_many<'a>(
         &'a self,
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
-        check_pairs(pairs)?;
-        self.change_many(pairs, |&(key, _)| key, |&(_, value)| Entry::Insert(value))
+        self.any().change_pairs(pairs, |value| Entry::Insert(value))
     }
 
     fn update_many<'a>(
         &'a self,
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
-        check_pairs(pairs)?;
-        self.change_many(pairs, |&(key, _)| key, |&(_, value)| Entry::Update(value))
+        self.any().change_pairs(pairs, |value| Entry::Update(value))
     }
 
     fn remove_many<'a>(
         &'a self,
         keys: &[&[u8]],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
-        self.change_many(keys, |key| key, |_| Entry::Remove)
+        self.any().change_many(keys.len(), &|index| (keys[index], Entry::Remove))
     }
 
     fn scan(&self) -> Box<dyn RecordScan + '_> {
@@ -456,7 +477,7 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
     }
 
     fn len(&self) -> u64 {
-        self.index.len().wrapping_add(self.collisions.load(Ordering::Relaxed))
+        self.any().pairs()
     }
 
     fn occupancy(&self) -> Occupancy {
@@ -468,11 +489,11 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
     }
 
     fn check(&self) -> CheckReport {
-        self.check_items()
+        self.any().check_items()
     }
 
     fn compact(&self) -> Compacted {
-        self.space.heap.compact(&self.space.epochs, self)
+        self.space.heap.compact(&self.space.epochs, self.any())
     }
 
     fn give_back(&self) -> u64 {
@@ -482,7 +503,7 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
     fn make_room(&self, key: &[u8], value: &[u8]) {
         self.space.reclaim_retired();
         let wanted = Wanted { replaces: true, ..self.space.heap.wanted_for(key, value, None) };
-        self.space.heap.make_room(&wanted, &self.space.epochs, self);
+        self.space.heap.make_room(&wanted, &self.space.epochs, self.any());
     }
 
     fn settle(&self) {
@@ -513,7 +534,7 @@ impl<I: Index<u64, u64>, M: Medium> Records for Items<I, M> {
     }
 }
 
-impl<I, M: Medium> std::fmt::Debug for Items<I, M> {
+impl<I: ?Sized, M: Medium> std::fmt::Debug for Items<I, M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Items").field("heap", &self.space.heap).finish_non_exhaustive()
     }

@@ -1,12 +1,11 @@
 //! Moving items, to make room.
 
-use super::{GROUP, Items, Unpublished};
+use super::{AnyItems, GROUP, Unpublished};
 use crate::error::ItemError;
-use crate::traits::Index;
 use pmem::heap::{Item, Mover};
 use pmem::{Medium, Offset};
 
-impl<I: Index<u64, u64>, M: Medium> Mover for Items<I, M> {
+impl<M: Medium> Mover for AnyItems<M> {
     fn relocate(&self, at: Offset) -> bool {
         let guard = self.space.epochs.pin();
         // Otherwise it is a group, which goes when one of its items is moved, or damage, which `check` reports.
@@ -29,7 +28,7 @@ impl<I: Index<u64, u64>, M: Medium> Mover for Items<I, M> {
     }
 }
 
-impl<I: Index<u64, u64>, M: Medium> Items<I, M> {
+impl<M: Medium> AnyItems<M> {
     /// What a slot leads to, if that includes `at`.
     fn members(
         &self,

@@ -19,7 +19,7 @@ pub(super) struct ItemScan<'a, M: Medium> {
 }
 
 impl<'a, M: Medium> ItemScan<'a, M> {
-    pub(super) fn new(index: &'a impl Index<u64, u64>, space: &'a Space<M>) -> Self {
+    pub(super) fn new(index: &'a (impl Index<u64, u64> + ?Sized), space: &'a Space<M>) -> Self {
         let slots = index.scan();
         ItemScan {
             space,

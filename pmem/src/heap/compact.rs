@@ -59,7 +59,12 @@ impl<M: Medium> Heap<M> {
     /// first. Other threads that need room wait for this one.
     ///
     /// The caller is not pinned, and has the right to write.
-    pub fn make_room(&self, wanted: &Wanted, epochs: &Epochs, mover: &impl Mover) -> Compacted {
+    pub fn make_room(
+        &self,
+        wanted: &Wanted,
+        epochs: &Epochs,
+        mover: &(impl Mover + ?Sized),
+    ) -> Compacted {
         let mut done = Compacted::default();
         let Some(bytes) = wanted.item_bytes else { return done };
         if self.damaged.load(Ordering::Relaxed) {
@@ -101,7 +106,7 @@ impl<M: Medium> Heap<M> {
 
     /// Empties some segments whose content fits into others of their class. If that frees nothing, no such segment is
     /// left. The caller is not pinned, and has the right to write.
-    pub fn compact(&self, epochs: &Epochs, mover: &impl Mover) -> Compacted {
+    pub fn compact(&self, epochs: &Epochs, mover: &(impl Mover + ?Sized)) -> Compacted {
         if self.damaged.load(Ordering::Relaxed) {
             return Compacted::default();
         }
@@ -133,7 +138,12 @@ impl<M: Medium> Heap<M> {
         self.release_empty_segments();
     }
 
-    fn empty_sparse_segments(&self, enough: u64, epochs: &Epochs, mover: &impl Mover) -> Compacted {
+    fn empty_sparse_segments(
+        &self,
+        enough: u64,
+        epochs: &Epochs,
+        mover: &(impl Mover + ?Sized),
+    ) -> Compacted {
         let victims = self.take_sparse(enough);
         if victims.is_empty() {
             return Compacted::default();
@@ -142,7 +152,12 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Empties a row of segments.
-    fn empty_window(&self, count: u64, epochs: &Epochs, mover: &impl Mover) -> Compacted {
+    fn empty_window(
+        &self,
+        count: u64,
+        epochs: &Epochs,
+        mover: &(impl Mover + ?Sized),
+    ) -> Compacted {
         let Some(window) = self.first_window(count) else { return Compacted::default() };
         self.free_runs.lock().set_window(window.clone());
         let mut small: Vec<u64> =
@@ -161,7 +176,7 @@ impl<M: Medium> Heap<M> {
         small: &[u64],
         large: &[Offset],
         epochs: &Epochs,
-        mover: &impl Mover,
+        mover: &(impl Mover + ?Sized),
     ) -> Compacted {
         // First wait for threads that did not see the mark and have yet to add a slot to a magazine. Then wait for
         // threads that took the slot out of there before this one could.
@@ -191,13 +206,18 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Waits a while for all present pins to end.
-    fn have_passed(&self, epochs: &Epochs, mover: &impl Mover) -> bool {
+    fn have_passed(&self, epochs: &Epochs, mover: &(impl Mover + ?Sized)) -> bool {
         let moment = epochs.moment();
         self.wait(epochs, mover, || epochs.has_passed(moment))
     }
 
     /// Waits a while for something that comes about as pins end. Does not wait for pins of the caller's thread.
-    fn wait(&self, epochs: &Epochs, mover: &impl Mover, is_so: impl Fn() -> bool) -> bool {
+    fn wait(
+        &self,
+        epochs: &Epochs,
+        mover: &(impl Mover + ?Sized),
+        is_so: impl Fn() -> bool,
+    ) -> bool {
         for _ in 0..TRIES_MAX {
             mover.collect();
             if is_so() {
