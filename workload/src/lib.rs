@@ -35,6 +35,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod effort;
 pub mod operations;
 pub mod ranks;
 
