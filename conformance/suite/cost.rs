@@ -4,6 +4,7 @@ use crate::harness::{Backing, Engine, NEVER, Random, Setup, Table, spread, withi
 use crate::threads::together;
 use index::Index;
 use pmem::medium::{Cost, measure};
+use workload::effort;
 
 /// An operation on a batch of keys, with room for what it finds.
 type BatchOperation<'a> = dyn FnMut(&[u64], &mut [Option<u64>]) + 'a;
@@ -180,7 +181,7 @@ pub(crate) fn batches_fence_no_more_than_they_must<B: Backing>(engine: &'static 
 
 pub(crate) fn no_insertion_does_the_work_of_many<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    for (writers, helpers) in [(1, 0), (1, 1), (2, 0), (2, 1)] {
+    for (writers, helpers) in effort::each([(1, 0), (1, 1), (2, 0), (2, 1)], 3) {
         let setup = Setup { helpers, limit_bytes: 8 << 30, ..Setup::of(engine) };
         let table = Table::<B>::new(setup);
         // For each writer, by log2 of the pairs that were there: the most that one insertion cost.

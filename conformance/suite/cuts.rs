@@ -7,6 +7,7 @@ use index::Index;
 use pmem::{OpenError, Pool};
 use std::collections::HashMap;
 use std::sync::Arc;
+use workload::effort;
 
 /// A change of a key's state, with the lengths of the journal before and after the operation.
 #[derive(Debug, Clone, Copy)]
@@ -127,7 +128,7 @@ pub(crate) fn a_cut_anywhere_keeps_what_had_returned<B: Backing<Medium = Slow>>(
     engine: &'static Engine,
 ) {
     let _watchdog = within(120);
-    for seed in 0..12 {
+    for seed in 0..effort::of(12, 4) {
         let setup = tiny(engine, seed);
         let mut random = Random::new(seed);
         let table = Table::<B>::new(setup);
@@ -150,7 +151,7 @@ pub(crate) fn a_cut_under_several_writers_keeps_what_had_returned<B: Backing<Med
     engine: &'static Engine,
 ) {
     let _watchdog = within(120);
-    for seed in 0..12 {
+    for seed in 0..effort::of(12, 4) {
         let setup = tiny(engine, seed);
         let table = Table::<B>::new(setup);
         let made = Journal::of(table.pool().medium()).len();
@@ -203,7 +204,7 @@ pub(crate) fn a_cut_while_creating_leaves_a_table_or_none<B: Backing<Medium = Sl
 
 pub(crate) fn a_cut_in_recovery_is_recovered<B: Backing<Medium = Slow>>(engine: &'static Engine) {
     let _watchdog = within(120);
-    for seed in 0..12 {
+    for seed in 0..effort::of(12, 4) {
         let setup = tiny(engine, seed);
         let mut random = Random::new(seed);
         let table = Table::<B>::new(Setup { resize_at: 0.85, ..setup });

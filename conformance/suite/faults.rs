@@ -13,7 +13,7 @@ pub(crate) fn no_key_is_lost_while_growing_under_two_threads<B: Backing>(engine:
     let _watchdog = within(120);
     for setup in growing_setups(engine) {
         let table = Table::<B>::new(setup);
-        let each = 60_000 / B::THRIFT;
+        let each = B::part(60_000);
         together(2, |thread| {
             for index in 0..each {
                 let key = 2 * index + thread as u64;
@@ -43,7 +43,7 @@ pub(crate) fn readers_beside_a_remove_see_stored_values_only<B: Backing>(engine:
             let ended = AtomicBool::new(false);
             together(3, |thread| {
                 if thread == 0 {
-                    for round in 1..30_000 / B::THRIFT {
+                    for round in 1..B::part(30_000) {
                         for (which, key) in (0..).zip(keys) {
                             let value = round << 1 | which;
                             assert_eq!(table.insert(key, value).unwrap(), None);
@@ -74,7 +74,7 @@ pub(crate) fn no_key_is_inserted_twice<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
     for setup in growing_setups(engine) {
         let table = Table::<B>::new(setup);
-        let keys = 4000 / B::THRIFT;
+        let keys = B::part(4000);
         together(3, |thread| {
             for key in 0..keys {
                 match thread {

@@ -8,6 +8,7 @@ use index::Index;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::rc::Rc;
+use workload::effort;
 
 fn setup(engine: &'static Engine, variant: usize, resize_at: f64) -> Setup {
     Setup { variant, resize_at, helpers: 0, limit_bytes: 64 << 20, ..Setup::of(engine) }
@@ -43,7 +44,7 @@ fn at_each_step(look: impl Fn() + 'static, operation: impl FnOnce()) -> u64 {
 
 pub(crate) fn readers_at_each_step_of_a_writer<B: Backing<Medium = Slow>>(engine: &'static Engine) {
     let _watchdog = within(60);
-    for variant in 0..engine.variants {
+    for variant in effort::each(0..engine.variants, 3) {
         // From few pairs to so many that every level is in use.
         for pairs in [3, 60, 200] {
             let (table, model) =
@@ -98,7 +99,7 @@ fn readers_beside_mutations_of<B: Backing<Medium = Slow>>(
 
 pub(crate) fn readers_at_each_step_of_a_resize<B: Backing<Medium = Slow>>(engine: &'static Engine) {
     let _watchdog = within(60);
-    for variant in 0..engine.variants {
+    for variant in effort::each(0..engine.variants, 3) {
         for (resize_at, pairs) in [(0.85, 140), (1.0, 300)] {
             let (table, model) = filled::<B>(setup(engine, variant, resize_at), pairs);
             let reader = Rc::clone(&table);
@@ -146,7 +147,7 @@ fn at_load<R>(at: u64, write: impl Fn() + 'static, read: impl FnOnce() -> R) -> 
 
 pub(crate) fn writers_at_each_load_of_a_reader<B: Backing<Medium = Slow>>(engine: &'static Engine) {
     let _watchdog = within(60);
-    for variant in 0..engine.variants {
+    for variant in effort::each(0..engine.variants, 3) {
         for pairs in [3, 60, 200] {
             let (table, model) =
                 filled::<B>(setup(engine, variant, engine.as_late_as_possible), pairs);
@@ -188,7 +189,7 @@ pub(crate) fn neighbours_come_and_go_beside_a_reader<B: Backing<Medium = Slow>>(
     engine: &'static Engine,
 ) {
     let _watchdog = within(60);
-    for variant in 0..engine.variants {
+    for variant in effort::each(0..engine.variants, 3) {
         for room in [0, 100] {
             let setup = Setup { pairs: room, ..setup(engine, variant, engine.as_late_as_possible) };
             let (table, model) = filled::<B>(setup, 300);
@@ -228,7 +229,7 @@ pub(crate) fn a_resize_at_each_load_of_a_reader<B: Backing<Medium = Slow>>(
     engine: &'static Engine,
 ) {
     let _watchdog = within(120);
-    for variant in 0..engine.variants {
+    for variant in effort::each(0..engine.variants, 3) {
         for batch in [false, true] {
             let mut at = 1;
             let mut reached = true;

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use workload::effort;
 
 /// Tells the process that will be killed what to do: mode and directory.
 const ORDERS: &str = "FIRNDEX_TEST_PROCESS_TO_BE_KILLED";
@@ -300,7 +301,7 @@ pub(crate) fn killed_while_creating<B: FileBacking>(engine: &'static Engine) {
     let progress = Progress::open(directory.path());
     let mut random = Random::new(1);
     let mut from = 0;
-    for _ in 0..12 {
+    for _ in 0..effort::of(12, 6) {
         run_and_kill(Mode::Create, directory.path(), &progress, &mut random);
         let (begun, returned) =
             (progress.get(Progress::begun(0)), progress.get(Progress::returned(0)));
@@ -342,7 +343,7 @@ fn killed_while_writing<B: FileBacking>(engine: &'static Engine, mode: Mode) {
     let mut random = Random::new(2);
     let mut model = HashMap::new();
     let mut done = [0; WRITERS];
-    for kill in 0..15 {
+    for kill in 0..effort::of(15, 5) {
         run_and_kill(mode, directory.path(), &progress, &mut random);
         let table = FileTable::open(&path, setup(engine, 0)).expect("what was killed is recovered");
         let mut either = HashMap::new();

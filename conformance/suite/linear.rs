@@ -196,7 +196,7 @@ fn run<B: Backing>(round: Round) {
 
 pub(crate) fn contended_keys_while_growing_from_nothing<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    for seed in 0..160 / B::THRIFT {
+    for seed in 0..B::part(160) {
         run::<B>(Round {
             setup: Setup {
                 variant: seed as usize % engine.variants,
@@ -217,7 +217,7 @@ pub(crate) fn contended_keys_while_growing_from_nothing<B: Backing>(engine: &'st
 
 pub(crate) fn contended_keys_in_every_level<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    for seed in 0..36 / B::THRIFT {
+    for seed in 0..B::part(36) {
         // Without growth, every level is in use; fillers that go make room in the first ones.
         run::<B>(Round {
             setup: Setup {
@@ -239,7 +239,7 @@ pub(crate) fn contended_keys_in_every_level<B: Backing>(engine: &'static Engine)
 
 pub(crate) fn contended_keys_in_batches<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    for seed in 0..64 / B::THRIFT {
+    for seed in 0..B::part(64) {
         run::<B>(Round {
             setup: Setup {
                 variant: seed as usize % engine.variants,

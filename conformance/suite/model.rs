@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::HashMap;
 use std::sync::Mutex;
+use workload::effort;
 
 /// What a conditional operation expects.
 #[derive(Debug, Clone, Copy)]
@@ -227,7 +228,7 @@ fn apply<B: Backing>(table: Table<B>, model: &mut Model, operation: &Operation) 
 
 pub(crate) fn random_operations_agree_with_a_map<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    let cases = (48 / B::THRIFT.min(4)) as u32;
+    let cases = B::part(48).max(effort::of(12, 6)) as u32;
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let histories = (setups(engine), prop::collection::vec(operations(engine), 1..250));
     let outcome = TestRunner::new(config).run(&histories, |(setup, operations)| {
@@ -377,7 +378,7 @@ pub(crate) fn batches_of_every_length_work<B: Backing>(engine: &'static Engine) 
 
 pub(crate) fn scans_in_parts_meet_every_pair_once<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(60);
-    for variant in 0..engine.variants {
+    for variant in effort::each(0..engine.variants, 3) {
         // Without a helper the table stays in the middle of a resize now and then.
         let setup = Setup {
             variant,
@@ -397,7 +398,7 @@ pub(crate) fn scans_in_parts_meet_every_pair_once<B: Backing>(engine: &'static E
                 continue;
             }
             resizing += u32::from(is_resizing);
-            for threads in [1, 2, 3, 7] {
+            for threads in effort::each([1, 2, 3, 7], 3) {
                 let met = Mutex::new(HashMap::new());
                 table.for_each_on(threads, &|key, value| {
                     let before = met.lock().unwrap().insert(key, value);

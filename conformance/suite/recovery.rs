@@ -8,6 +8,7 @@ use pmem::superblock::SUPERBLOCK_BYTES;
 use pmem::{Pool, WORD};
 use std::collections::HashMap;
 use std::sync::Arc;
+use workload::effort;
 
 /// A table of this many pairs, without or with a resize under way.
 fn filled<B: Backing>(setup: Setup, pairs: u64, resizing: bool) -> (Table<B>, HashMap<u64, u64>) {
@@ -104,7 +105,7 @@ fn recovered<B: Backing>(
 /// Enough pairs to keep several threads busy, and a resize half way through.
 fn half_resized<B: Backing>(engine: &'static Engine, variant: usize) -> (Image, HashMap<u64, u64>) {
     let setup = Setup { variant, helpers: 0, ..Setup::of(engine) };
-    let pairs = 150_000 / B::THRIFT.min(4);
+    let pairs = B::part(150_000).max(effort::of(37_500, 18_000));
     let (table, mut model) = filled::<B>(setup, pairs, false);
     // From its beginning: near its end, nothing may be left to move.
     fill(&table, &mut model, pairs, true);

@@ -93,7 +93,7 @@ fn scan<B: Backing>(table: &Table<B>, versions: &[Versions], random: &mut Random
 
 pub(crate) fn what_stays_is_met_once<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
-    for round in 0..24 / B::THRIFT {
+    for round in 0..B::part(24) {
         for setup in growing_setups(engine) {
             let table = Table::<B>::new(setup);
             for number in 0..STEADY + UPDATED {

@@ -45,7 +45,7 @@ pub(crate) fn private_keys_behave_as_if_alone<B: Backing>(engine: &'static Engin
         let models = together(3, |thread| {
             let mut random = Random::new(thread as u64);
             let mut model = HashMap::new();
-            for round in 0..12_000 / B::THRIFT {
+            for round in 0..B::part(12_000) {
                 let key = key_of(thread, random.below(2 + round / 3));
                 let value = random.word();
                 match random.below(8) {
@@ -72,7 +72,7 @@ pub(crate) fn private_keys_behave_as_if_alone<B: Backing>(engine: &'static Engin
 pub(crate) fn readers_never_miss_what_stays<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
     // Often from nothing: then every resize moves what is being read.
-    for round in 0..120 / B::THRIFT {
+    for round in 0..B::part(120) {
         let setup = Setup {
             variant: round as usize % engine.variants,
             helpers: round as usize % 3,
@@ -121,7 +121,7 @@ pub(crate) fn readers_never_miss_what_stays<B: Backing>(engine: &'static Engine)
 pub(crate) fn readers_never_miss_what_crowds_one_bucket<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
     let crowd = engine.colliding_keys();
-    for round in 0..200 / B::THRIFT {
+    for round in 0..B::part(200) {
         let setup = Setup {
             variant: round as usize % engine.variants,
             helpers: 0,
@@ -153,7 +153,7 @@ pub(crate) fn one_of_many_inserts_wins<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
     for setup in growing_setups(engine) {
         let table = Table::<B>::new(setup);
-        let keys = 3000 / B::THRIFT;
+        let keys = B::part(3000);
         let found = together(3, |thread| {
             (0..keys)
                 .map(|index| table.insert(key_of(0, index), thread as u64).unwrap())
@@ -175,7 +175,7 @@ pub(crate) fn one_of_many_removes_wins<B: Backing>(engine: &'static Engine) {
     let _watchdog = within(120);
     for setup in growing_setups(engine) {
         let table = Table::<B>::new(setup);
-        let keys = 3000 / B::THRIFT;
+        let keys = B::part(3000);
         for index in 0..keys {
             table.insert(key_of(0, index), index).unwrap();
         }
@@ -223,7 +223,7 @@ pub(crate) fn counters_lose_no_increment<B: Backing>(engine: &'static Engine) {
     for setup in growing_setups(engine) {
         let table = Table::<B>::new(setup);
         let counters = counter_keys(engine);
-        let each = 1000 / B::THRIFT;
+        let each = B::part(1000);
         together(3, |thread| {
             for round in 0..each {
                 counters.iter().for_each(|&counter| increment(&table, counter));
@@ -246,7 +246,7 @@ pub(crate) fn batches_and_singles_lose_no_increment<B: Backing>(engine: &'static
         // More counters than a batch takes at once, and many of them in one bucket.
         let counters: Vec<u64> =
             (0..30).chain(engine.colliding_keys().iter().copied().take(20)).collect();
-        let each = 300 / B::THRIFT;
+        let each = B::part(300);
         together(3, |thread| {
             for round in 0..each {
                 if thread == 0 {
@@ -284,10 +284,10 @@ pub(crate) fn pairs_passed_between_threads_are_counted<B: Backing>(engine: &'sta
     let _watchdog = within(120);
     // Two threads insert, two remove. No thread's count says how many pairs there are, and a removal may be counted
     // before its insertion.
-    let setup = Setup { pairs: 1_000_000 / B::THRIFT, helpers: 0, ..Setup::of(engine) };
+    let setup = Setup { pairs: B::part(1_000_000), helpers: 0, ..Setup::of(engine) };
     let table = Table::<B>::new(setup);
     let capacity = table.occupancy().capacity;
-    let rounds = 200_000 / B::THRIFT;
+    let rounds = B::part(200_000);
     let keys = 2;
     let inserting = AtomicU64::new(2);
     together(4, |thread| {
@@ -314,7 +314,7 @@ pub(crate) fn scans_beside_writers_invent_nothing<B: Backing>(engine: &'static E
     for setup in growing_setups(engine) {
         let table = Table::<B>::new(setup);
         let ended = AtomicBool::new(false);
-        let total = 4000 / B::THRIFT;
+        let total = B::part(4000);
         together(3, |thread| {
             if thread < 2 {
                 for index in 0..total {
@@ -355,7 +355,7 @@ pub(crate) fn syncs_beside_writers_end<B: Backing>(engine: &'static Engine) {
         let ended = AtomicU64::new(0);
         together(3, |thread| {
             if thread < 2 {
-                for index in 0..10_000 / B::THRIFT {
+                for index in 0..B::part(10_000) {
                     assert_eq!(table.insert(key_of(thread, index), index).unwrap(), None);
                 }
                 ended.fetch_add(1, Ordering::Release);
@@ -365,7 +365,7 @@ pub(crate) fn syncs_beside_writers_end<B: Backing>(engine: &'static Engine) {
                 }
             }
         });
-        assert_eq!(table.len(), 2 * (10_000 / B::THRIFT));
+        assert_eq!(table.len(), 2 * B::part(10_000));
         table.assert_sound();
     }
 }

@@ -7,12 +7,23 @@ use pmem::medium::{Count, Either, Mapped, Memory};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use workload::effort;
 
 /// What a pool lies on.
 pub(crate) trait Backing: Send + Sync + Sized + 'static {
     type Medium: Medium;
     /// The amount of work is divided by this.
     const THRIFT: u64 = 1;
+
+    /// The part of `all` that is tried here: at least one, and all the fewer in a usual run.
+    fn part(all: u64) -> u64 {
+        (all / Self::THRIFT / effort::of(1, 4)).max(1)
+    }
+
+    /// Whether tests of a theme are tried here.
+    fn tries(_theme: &str) -> bool {
+        true
+    }
 
     /// An empty backing.
     fn empty(limit_bytes: u64) -> (Self, Self::Medium);
@@ -114,7 +125,7 @@ impl MappedFile {
 }
 
 macro_rules! file_backing {
-    ($(#[$doc:meta])* $name:ident in $directory:expr, thrift $thrift:literal) => {
+    ($(#[$doc:meta])* $name:ident in $directory:expr, thrift $thrift:literal, usually $themes:expr) => {
         $(#[$doc])*
         pub(crate) struct $name(MappedFile);
 
@@ -122,6 +133,11 @@ macro_rules! file_backing {
             type Medium = Mapped;
             /// An engine runs the same code here as on [`Dram`].
             const THRIFT: u64 = $thrift;
+
+            /// In a usual run those for which it matters where the words lie.
+            fn tries(theme: &str) -> bool {
+                effort::is_whole() || $themes.contains(&theme)
+            }
 
             fn empty(limit_bytes: u64) -> (Self, Mapped) {
                 let file = MappedFile::empty(&Self::directory());
@@ -152,12 +168,13 @@ macro_rules! file_backing {
 
 file_backing! {
     /// A file in the directory for temporary files.
-    TempFile in std::env::temp_dir(), thrift 4
+    TempFile in std::env::temp_dir(), thrift 4,
+    usually ["model", "growth", "faults", "kills", "recovery"]
 }
 file_backing! {
     /// A file in shared memory; if there is none, like [`TempFile`].
     SharedMemory in {
         let shared = PathBuf::from("/dev/shm");
         if shared.is_dir() { shared } else { std::env::temp_dir() }
-    }, thrift 8
+    }, thrift 8, usually ["kills", "recovery"]
 }
