@@ -5,6 +5,7 @@ use crashlab::campaign::Campaign;
 use crashlab::target::Target;
 use engines::Engine;
 use std::time::Duration;
+use workload::effort;
 
 fn campaign(target: Target, threads: usize, ops: usize, histories: u64) -> Campaign {
     let (time, seed, directed, sites, workers) = (None, 1, false, false, 2);
@@ -25,14 +26,15 @@ fn campaign(target: Target, threads: usize, ops: usize, histories: u64) -> Campa
 
 /// Random histories of two and of three threads.
 fn crash(target: Target) {
-    let histories = target.effort().histories_in_tests;
+    let histories = target.effort().histories_in_tests / effort::of(1, 2);
     for (threads, seed) in [(2, 1), (3, 1 << 32)] {
         let campaign = Campaign { seed, ..campaign(target, threads, 3, histories) };
         let report = campaign.run(&|_| {});
         let violations: String = report.violations.iter().map(ToString::to_string).collect();
         assert!(violations.is_empty(), "{violations}");
         // With a line log there are images where an epoch is closed, and nowhere else.
-        let images_min = if target == Target::Log { 2 * histories } else { 5_000 };
+        let images_min =
+            if target == Target::Log { 2 * histories } else { 5_000 / effort::of(1, 2) };
         assert!(report.counters.images > images_min, "{:?}", report.counters);
         assert_eq!(report.counters.histories, histories);
     }

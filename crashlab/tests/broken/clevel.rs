@@ -1,6 +1,6 @@
 //! Clevel hashing broken by hand, and its setups.
 
-use crate::{Boundary, boundary, break_and_catch_by, named, site};
+use crate::{Boundary, boundary, break_and_catch_by, break_and_catch_some_by, named, site};
 use crashlab::engines::clevel::tables;
 use crashlab::history::{Action, Op};
 use crashlab::interleave::Points;
@@ -44,7 +44,7 @@ fn broken_in_ways_that_are_no_site() {
         (exchange("resize", "fn replace_context", "compare_exchange"), Fault::Forced),
     ];
     let histories = named(TARGET, &["one empty slot", "drained", "appends a level, "]);
-    break_and_catch_by(&histories, &sites);
+    break_and_catch_some_by(&histories, sites);
 }
 
 /// A thread that helps, is put aside, and ends an operation that has begun since: by its stripe, or

@@ -1,6 +1,6 @@
 //! Level hashing broken by hand, and its setups.
 
-use crate::{Boundary, boundary, break_and_catch_by, named, site_of};
+use crate::{Boundary, boundary, break_and_catch_some_by, named, site_of};
 use crashlab::engines::level::{long_tables, tables};
 use crashlab::subject::{LongKey, LongValue};
 use crashlab::target::Target;
@@ -36,7 +36,7 @@ fn broken_in_ways_that_are_no_site() {
         (volatile("kit/progress", "fn take_next", "fetch_add(1"), Fault::Skipped),
     ];
     let histories = named(TARGET, &["recorded", "expand", "under way", "can be moved, all"]);
-    break_and_catch_by(&histories, &sites);
+    break_and_catch_some_by(&histories, sites);
 }
 
 /// Top, bottom and interim level.
