@@ -6,7 +6,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Once;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
-use workload::Random;
+use workload::{Random, effort};
 
 /// Addresses that the process may have: what takes memory by what a mutant says comes to this end. Each open pool
 /// reserves some.
@@ -37,7 +37,7 @@ fn bytes_of(mutant: u64) -> Vec<u8> {
 /// Tries mutants on a target, in a thread that is given up if one hangs.
 fn try_all(name: &str, target: fn(&[u8]) -> bool, mutants: u64) {
     limit_memory();
-    let mutants = mutants * number("FIRNDEX_MUTANTS").unwrap_or(1);
+    let mutants = effort::of(mutants, mutants / 4) * number("FIRNDEX_MUTANTS").unwrap_or(1);
     let tried = match number("FIRNDEX_MUTANT") {
         Some(one) => one..one + 1,
         None => 0..mutants,
