@@ -7,6 +7,7 @@ use bench::suite::PAPERS;
 use bench::{Contender, Map, Medium, Row, Setting};
 use std::collections::HashMap;
 use std::sync::Mutex;
+use workload::effort;
 
 /// What is wrong with a [`Broken`] map.
 #[derive(Debug, Clone, Copy)]
@@ -115,7 +116,7 @@ fn a_broken_map_makes_the_run_fail() {
     ];
     let faults =
         [Fault::LosesAKey, Fault::ReturnsAnother, Fault::SkipsAnUpdate, Fault::SkipsARemoval];
-    for (suite, is_seen) in suites {
+    for (suite, is_seen) in effort::each(suites, 3) {
         for (fault, is_seen) in faults.into_iter().zip(is_seen) {
             if is_seen {
                 let options = options("--flushes none --threads 1");

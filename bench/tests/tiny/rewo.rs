@@ -66,7 +66,7 @@ fn searches_are_measured_as_tables_fill() {
 /// bound, and for nothing else. That a full cached table hides the medium, the engine's own tests show by counting.
 #[test]
 fn optane_is_waited_for_where_nothing_is_cached() {
-    let rows = run(Suite::Rewo, "--pairs 60k --ops 160k --flushes none --threads 1");
+    let rows = run(Suite::Rewo, "--engines rewo --pairs 60k --ops 40k --flushes none --threads 1");
     let found = series(&rows, "rewo-c0", "get_hit_uniform", "optane", 1);
     assert_eq!(found.len(), 4);
     for row in found {

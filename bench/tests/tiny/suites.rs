@@ -5,6 +5,7 @@ use bench::Row;
 use bench::choices::Suite;
 use clap::ValueEnum;
 use std::collections::HashMap;
+use workload::effort;
 
 #[test]
 fn micro_has_every_operation_with_its_ceiling() {
@@ -41,7 +42,7 @@ fn stores_have_every_single_operation() {
 
 #[test]
 fn only_the_engines_asked_for_are_measured() {
-    for engine in engines() {
+    for engine in effort::each(engines(), 3) {
         let rows = run(Suite::Micro, &format!("--flushes none --threads 1 --engines {engine}"));
         assert_eq!(by(&rows, engine, "insert").len(), 1);
         let others = rows.iter().find(|row| ![engine, "machine"].contains(&&*row.contender));
