@@ -1,5 +1,6 @@
 //! Scans in all their forms: to the end, broken off, as iterators; alone and beside writers.
 
+use crate::effort;
 use firndex::{Engine, Options, Store, Table};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,13 +13,13 @@ const STEADY: u64 = 300;
 const WAVES: u64 = 8;
 
 fn tables() -> impl Iterator<Item = Table> {
-    let make = |&engine: &Engine| Options::new().engine(engine).in_memory_table().unwrap();
-    Engine::ALL.iter().map(make)
+    let make = |engine| Options::new().engine(engine).in_memory_table().unwrap();
+    effort::engines().map(make)
 }
 
 fn stores() -> impl Iterator<Item = Store> {
-    let make = |&engine: &Engine| Options::new().engine(engine).in_memory_store().unwrap();
-    Engine::ALL.iter().map(make)
+    let make = |engine| Options::new().engine(engine).in_memory_store().unwrap();
+    effort::engines().map(make)
 }
 
 /// Two writers let a table grow and shrink until `look` has come to its end several times.

@@ -1,7 +1,8 @@
 //! A store under several threads.
 
 use crate::byte_map::ByteMap;
-use firndex::{Engine, Options, Store};
+use crate::effort;
+use firndex::{Options, Store};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 
@@ -63,7 +64,7 @@ fn values_removed_and_compared_stay_readable_too() {
 
 #[test]
 fn increments_are_never_lost() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         const THREADS: u64 = 4;
         const INCREMENTS: u64 = 20_000;
         const COUNTERS: u64 = 3;
@@ -93,7 +94,7 @@ fn increments_are_never_lost() {
 /// More threads than have a number of their own: the rest share what each of the others has alone.
 #[test]
 fn more_threads_than_there_are_numbers() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         const THREADS: usize = pmem::sync::THREADS_MAX + 70;
         const PUTS: u32 = 8;
         let store = Arc::new(Options::new().engine(engine).in_memory_store().unwrap());
@@ -134,7 +135,7 @@ fn more_threads_than_there_are_numbers() {
 /// all the time, and the pool is small: segments of the heap pass from one size to another.
 #[test]
 fn check_and_stats_beside_writers() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         const SIZES: [usize; 5] = [0, 100, 4000, 50_000, 300_000];
         let store = Options::new().engine(engine).max_bytes(8 << 20).in_memory_store().unwrap();
         let done = AtomicBool::new(false);

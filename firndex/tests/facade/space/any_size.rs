@@ -1,6 +1,7 @@
 //! Space that values of one size leave serves values of any other.
 
-use firndex::{Engine, Error, Options, Store};
+use crate::effort;
+use firndex::{Error, Options, Store};
 
 /// Limit of a store that is filled: many times what its index and partly empty segments take.
 const MAX_BYTES: u64 = 8 << 20;
@@ -50,7 +51,7 @@ fn fresh(options: &Options, bytes: usize) -> (f64, f64) {
 /// What the index took while there were many small values it keeps, and the heap can be smaller for it.
 #[test]
 fn values_of_another_size_take_what_removed_ones_left() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let options = Options::new().engine(engine).max_bytes(MAX_BYTES);
         let (fresh_bytes, fresh_heap_bytes) = fresh(&options, 200);
         let store = options.in_memory_store().unwrap();
@@ -75,7 +76,7 @@ fn values_of_another_size_take_what_removed_ones_left() {
 /// Values of sizes far apart, in turn, in a store of which little stays each time.
 #[test]
 fn sizes_take_turns() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let options = Options::new().engine(engine).max_bytes(MAX_BYTES);
         let store = options.in_memory_store().unwrap();
         let mut kept: Vec<(u32, usize)> = Vec::new();
@@ -101,7 +102,7 @@ fn sizes_take_turns() {
 /// Everybody goes on while a full store is compacted, and finds what is there.
 #[test]
 fn values_move_beside_readers_and_writers() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let options = Options::new().engine(engine).max_bytes(8 << 20);
         let store = options.in_memory_store().unwrap();
         let end = fill(&store, 0, 60);
@@ -164,7 +165,7 @@ fn refusal(store: &Store, key: u32, bytes: usize) -> String {
 
 #[test]
 fn a_refusal_says_what_stands_against_it() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let options = Options::new().engine(engine).max_bytes(8 << 20).helpers(0);
         let store = options.in_memory_store().unwrap();
         let held = "holds `Record`s or scans";
@@ -203,7 +204,7 @@ fn a_held_record_shows_what_it_showed() {
 #[test]
 fn overwriting_takes_little_more_than_what_is_stored() {
     const KEYS: u32 = 4000;
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let store = Options::new().engine(engine).in_memory_store().unwrap();
         let mut random = workload::Random::new(7);
         let mut live: Vec<u64> = vec![0; KEYS as usize];

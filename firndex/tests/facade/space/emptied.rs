@@ -1,7 +1,7 @@
 //! A table that was filled and nearly emptied gives its space back.
 
-use crate::places;
-use firndex::{Engine, Options, Table};
+use crate::{effort, places};
+use firndex::{Options, Table};
 
 /// Pairs of a full table, unless `FIRNDEX_EMPTIED` says how many.
 const PAIRS: u64 = 200_000;
@@ -17,7 +17,7 @@ fn pairs() -> u64 {
 #[test]
 fn a_table_emptied_and_compacted_has_a_small_file() {
     let pairs = pairs();
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let directory = places::in_ram();
         let path = directory.path().join("pool");
         let bytes = || std::fs::metadata(&path).unwrap().len();

@@ -373,7 +373,7 @@ pub(crate) fn assert_ended_well(output: &Output, engine: Engine) {
 /// The file system has room, and allocating fails all the same, as it does at a quota.
 #[test]
 fn a_limit_that_shows_only_on_allocation() {
-    on_every_engine(|engine| {
+    on_engines(effort::engines(), |engine| {
         let directory = places::on_disk();
         let path = directory.path().join("pool");
         run_limited(2048, "fill a file", engine, &path);
@@ -384,7 +384,7 @@ fn a_limit_that_shows_only_on_allocation() {
 
 #[test]
 fn a_refusal_gives_back_what_it_took() {
-    on_every_engine(|engine| {
+    on_engines(effort::engines(), |engine| {
         let directory = places::on_disk();
         run_limited(81_920, "refuse in steps", engine, &directory.path().join("pool"));
     });

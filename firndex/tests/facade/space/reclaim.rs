@@ -1,5 +1,6 @@
 //! The space of replaced values is used again.
 
+use crate::effort;
 use firndex::{Engine, Options, Store};
 
 /// Uses the store, and returns the most bytes that its values took at any time.
@@ -16,7 +17,7 @@ fn most_used_bytes(store: &Store, rounds: u32, mut round: impl FnMut(u32)) -> u6
 
 #[test]
 fn one_key_overwritten_more_than_half_a_million_times() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         const ROUNDS: u32 = 600_000;
         let store = Options::new().engine(engine).in_memory_store().unwrap();
         let most = most_used_bytes(&store, ROUNDS, |number| {
@@ -85,7 +86,7 @@ fn threads_that_end_take_no_space_with_them() {
 /// Threads that lived at the same time have cached space of every size.
 #[test]
 fn an_emptied_store_takes_anything_again() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let options = Options::new().engine(engine).max_bytes(16 << 20);
         let store = options.in_memory_store().unwrap();
         let all_have_put = std::sync::Barrier::new(64);
@@ -138,7 +139,7 @@ const ONE_LARGE: u64 = (16 << 20) + (1 << 20);
 
 #[test]
 fn what_ended_threads_replaced_is_freed_by_other_retirements() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let store = Options::new().engine(engine).helpers(0).in_memory_store().unwrap();
         store.put("small", "value").unwrap();
         replace_three_and_end(&store);
@@ -152,7 +153,7 @@ fn what_ended_threads_replaced_is_freed_by_other_retirements() {
 
 #[test]
 fn what_ended_threads_replaced_is_freed_by_a_sync() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let store = Options::new().engine(engine).helpers(0).in_memory_store().unwrap();
         replace_three_and_end(&store);
         store.sync().unwrap();
@@ -177,7 +178,7 @@ fn what_ended_threads_replaced_is_freed_by_an_idle_helper() {
 /// A limit raised a little at a time, and then lifted.
 #[test]
 fn growth_by_little_does_not_use_up_the_pool() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let directory = crate::places::in_ram();
         let path = directory.path().join("pool");
         let mut keys = 0u32;
@@ -218,7 +219,7 @@ fn reopening_frees_what_waited() {
 /// The first look-up of a handle takes another way than later ones.
 #[test]
 fn a_value_that_is_held_stays() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let store = Options::new().engine(engine).in_memory_store().unwrap();
         for _ in 0..2 {
             drop(store.put("key", [1; 100]).unwrap());

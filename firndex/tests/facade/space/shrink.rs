@@ -1,7 +1,7 @@
 //! Shrinking: for those who removed much, beside those who go on.
 
 use crate::byte_map::ByteMap;
-use crate::{places, processes};
+use crate::{effort, places, processes};
 use firndex::{Engine, Error, Options, Store, Table, inspect};
 use std::io::{Read, Write};
 use std::path::Path;
@@ -33,7 +33,7 @@ fn assert_holds(table: &Table, keys: u64) {
 
 #[test]
 fn a_table_is_halved_after_removals_and_grows_again() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let directory = places::in_ram();
         let path = directory.path().join("pool");
         // A helper takes space ahead, sooner or later: how much there is then is a matter of time.
@@ -119,7 +119,7 @@ fn a_table_halves_by_itself_and_then_keeps_its_size() {
 
 #[test]
 fn a_table_made_for_many_pairs_is_not_made_smaller() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let options = Options::new().engine(engine).capacity(10_000);
         let table = options.in_memory_table().unwrap();
         let capacity = table.stats().unwrap().capacity;
@@ -135,7 +135,7 @@ fn bytes_of(key: u32) -> Vec<u8> {
 
 #[test]
 fn a_store_is_halved_and_keeps_its_bytes() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let directory = places::in_ram();
         let path = directory.path().join("pool");
         let options = Options::new().engine(engine);
@@ -192,7 +192,7 @@ impl Drop for Ends<'_> {
 fn beside_readers_and_writers() {
     const KEPT: u64 = 2000;
     const WAVE: u64 = 20_000;
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let table = &Options::new().engine(engine).in_memory_table().unwrap();
         fill(table, 0..KEPT);
         let is_over = &AtomicBool::new(false);
@@ -237,7 +237,7 @@ fn beside_readers_and_writers() {
 /// Then the larger table needs no space in the pool, and the limit says nothing of its sidecar.
 #[test]
 fn a_halved_table_grows_again_under_a_limit_below_its_size() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let directory = places::in_ram();
         let path = directory.path().join("pool");
         let options = Options::new().engine(engine).helpers(0);
@@ -259,7 +259,7 @@ fn a_halved_table_grows_again_under_a_limit_below_its_size() {
 
 #[test]
 fn a_full_pool_is_no_obstacle() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let options = Options::new().engine(engine).max_bytes(600_000);
         let table = options.in_memory_table().unwrap();
         let pairs = (0..).find(|&key| table.put(key, value_of(key)).is_err()).unwrap();
@@ -282,7 +282,7 @@ fn a_full_pool_is_no_obstacle() {
 /// A sync marks the pool clean; a shrink must take the mark off before it writes.
 #[test]
 fn a_shrink_is_a_write() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let directory = places::in_ram();
         let path = directory.path().join("pool");
         let table = Options::new().engine(engine).create_table(&path).unwrap();
@@ -338,7 +338,7 @@ pub(crate) fn grow_and_shrink(path: &Path) {
 
 #[test]
 fn killed_in_the_midst() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let directory = places::in_ram();
         let path = directory.path().join("pool");
         let mut random = Random::new(5);

@@ -1,8 +1,8 @@
 //! Values that share slabs of several segments: they stay what they are while the heap is moved about, and whatever
 //! becomes of the descriptors of these slabs.
 
-use crate::places;
 use crate::superblocks::decode;
+use crate::{effort, places};
 use firndex::{Existing, Options, Orphans, Result, Salvage, Store};
 use pmem::superblock::{Extent, HEAP, HEAP_WORDS};
 use std::ops::Range;
@@ -102,7 +102,7 @@ fn damaged_descriptors_lose_no_value() {
     let index: Vec<Extent> = decode(&bytes).extents.iter().filter(is_of_index).copied().collect();
     let mut random = Random::new(1);
     let (mut sound, mut unsound, mut refused) = (0, 0, 0);
-    for _ in 0..60 {
+    for _ in 0..effort::of(60, 20) {
         let mut damaged = bytes.clone();
         let among = if random.below(4) == 0 { &words } else { &first_of_slabs };
         let at = among[random.below(among.len() as u64) as usize];

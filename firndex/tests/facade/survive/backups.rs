@@ -195,7 +195,7 @@ fn assert_one_moment(values: &[u64], rounds: u64) {
 fn a_backup_beside_writers_is_of_one_moment_where_there_is_a_log() {
     let directory = places::on_disk();
     let out = directory.path().join("out");
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let options = Options::new().engine(engine).durability(Durability::Periodic);
         let options = options.checkpoint_at(1 << 20);
         let table = options.create_table(directory.path().join("table")).unwrap();
@@ -237,7 +237,7 @@ fn a_backup_beside_writers_is_of_one_moment_where_there_is_a_log() {
 fn a_backup_beside_writers_has_every_key_that_stays_where_there_is_no_log() {
     let directory = places::in_ram();
     let out = directory.path().join("out");
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let table = Options::new().engine(engine).in_memory_table().unwrap();
         (0..CHAIN).for_each(|key| assert_eq!(table.put(key, 0).unwrap(), None));
         let count = |key, round| assert_eq!(table.put(key, round).unwrap(), Some(round - 1));
@@ -301,7 +301,7 @@ fn a_conversion_keeps_engine_and_parameters() {
         let engine = Engine::from_id(superblock.engine).unwrap();
         (engine, engine.parameters_of(&superblock.engine_params))
     };
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let known = engine.description().parameters;
         let most = |name: &str| {
             let parameter = known.iter().find(|one| one.name == name).unwrap();

@@ -1,7 +1,8 @@
 //! Pools that are written anew in their place.
 
+use crate::effort;
 use crate::places::{in_ram, on_disk};
-use firndex::{Durability, Engine, Error, OpenError, Options, Store, Table};
+use firndex::{Durability, Error, OpenError, Options, Store, Table};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -14,7 +15,7 @@ fn bytes_of(path: &Path) -> u64 {
 #[test]
 fn a_rewritten_table_is_as_small_as_what_it_holds() {
     let directory = in_ram();
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let path = directory.path().join(engine.name());
         let options = Options::new().engine(engine);
         let table = options.create_table(&path).unwrap();

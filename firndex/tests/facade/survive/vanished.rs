@@ -1,6 +1,6 @@
 //! Pages that vanish under an open pool, since somebody truncates its file: an error of that pool, and of no other.
 
-use crate::{places, processes};
+use crate::{effort, places, processes};
 use firndex::{Durability, Engine, Error, Options, Store, Table};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::File;
@@ -147,7 +147,7 @@ pub(crate) fn lose_pages_with_a_log(options: &Options, path: &Path, percent_left
 
 #[test]
 fn a_truncated_file_is_an_error_of_its_pool() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         for percent_left in [0, 50] {
             let directory = places::in_ram();
             let path = directory.path().join("pool");
@@ -158,7 +158,7 @@ fn a_truncated_file_is_an_error_of_its_pool() {
 
 #[test]
 fn neither_log_nor_checkpoint_takes_over_what_was_read_as_zeros() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         // So little that what is used is missing, and not only space for growth.
         for percent_left in [0, 5] {
             let directory = places::on_disk();
@@ -221,7 +221,7 @@ pub(crate) fn look_up_what_vanished(options: &Options, path: &Path) {
 
 #[test]
 fn the_first_look_up_that_meets_the_loss_fails() {
-    for &engine in Engine::ALL {
+    for engine in effort::engines() {
         let directory = places::in_ram();
         let path = directory.path().join("pool");
         processes::run_with_seed("look up what vanished", engine, &path, 0);
