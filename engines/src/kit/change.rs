@@ -160,7 +160,7 @@ pub(crate) trait Mutate: Buckets {
             medium.flush(at);
             unfenced.push(locked, self.unseen(bucket.bucket), aside);
         } else if let Some((to, clear)) = self.slot_for_update(bucket.bucket, spot) {
-            unfenced.put(bucket, to, locked, item, hash, clear, aside);
+            unfenced.put((bucket, to), locked, item, hash, clear, aside);
         } else {
             self.update_logged(bucket.bucket, spot, item);
             self.end_aside(aside);
@@ -207,7 +207,7 @@ pub(crate) trait Mutate: Buckets {
         if self.state(bucket.bucket).load(Ordering::Relaxed) != seen.state(nth) | LOCK {
             return false;
         }
-        unfenced.insert(bucket, slot, locked, item, hash);
+        unfenced.insert((bucket, slot), locked, item, hash);
         true
     }
 
@@ -242,7 +242,7 @@ pub(crate) trait Mutate: Buckets {
             self.prefetch_slot(self.at(bucket), slot);
             let Some(locked) = unfenced.lock_under(geometry, bucket) else { return Placed::Stale };
             if let Some(slot) = self.empty_slot(bucket) {
-                unfenced.insert(self.locate(bucket), slot, locked, item, hash);
+                unfenced.insert((self.locate(bucket), slot), locked, item, hash);
                 return Placed::Done;
             }
         }
@@ -269,7 +269,7 @@ pub(crate) trait Mutate: Buckets {
             let empty = self.empty_slot(bucket).map(|slot| (slot, None));
             let freed = empty.or_else(|| self.free_slot(geometry, bucket, way, &mut is_busy));
             if let Some((slot, moved_to)) = freed {
-                unfenced.insert(self.locate(bucket), slot, locked, item, hash);
+                unfenced.insert((self.locate(bucket), slot), locked, item, hash);
                 unfenced.hold(moved_to);
                 return Placed::Done;
             }

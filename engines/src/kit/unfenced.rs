@@ -112,8 +112,7 @@ impl<'a, T: Buckets, const MOST: usize> Unfenced<'a, T, MOST> {
     #[inline(always)]
     pub(crate) fn insert(
         &mut self,
-        bucket: Located<T::Bucket>,
-        slot: usize,
+        (bucket, slot): (Located<T::Bucket>, usize),
         locked: Locked<'a>,
         item: Item<T>,
         hash: Hash,
@@ -123,7 +122,7 @@ impl<'a, T: Buckets, const MOST: usize> Unfenced<'a, T, MOST> {
             Some(_) => T::NOTHING_ASIDE,
             None => self.core.begin_aside(item.0, hash, true, Some(item.1)),
         };
-        self.put(bucket, slot, locked, item, hash, 0, aside);
+        self.put((bucket, slot), locked, item, hash, 0, aside);
     }
 
     /// Puts an item into an empty slot of a locked bucket, which this takes over. The slots `clear` of the bucket
@@ -131,8 +130,7 @@ impl<'a, T: Buckets, const MOST: usize> Unfenced<'a, T, MOST> {
     #[inline(always)]
     pub(super) fn put(
         &mut self,
-        bucket: Located<T::Bucket>,
-        slot: usize,
+        (bucket, slot): (Located<T::Bucket>, usize),
         locked: Locked<'a>,
         item: Item<T>,
         hash: Hash,

@@ -75,6 +75,9 @@ pub struct Items<I: ?Sized, M: Medium> {
     index: I,
 }
 
+/// What a change makes of its key's value.
+type Decide<'d, 'v> = &'d dyn Fn(Option<&[u8]>) -> Change<&'v [u8]>;
+
 /// Byte strings on an index of words behind virtual calls.
 type AnyItems<M> = Items<dyn Index<u64, u64>, M>;
 
@@ -250,7 +253,7 @@ impl<M: Medium> AnyItems<M> {
     fn change<'v>(
         &self,
         key: &[u8],
-        decide: &dyn Fn(Option<&[u8]>) -> Change<&'v [u8]>,
+        decide: Decide<'_, 'v>,
     ) -> Result<(Option<Record<'_>>, bool), ItemError> {
         let mut retries = Retries::default();
         let mut rounds = 0;
@@ -287,7 +290,7 @@ impl<M: Medium> AnyItems<M> {
     fn try_change<'v>(
         &self,
         key: &[u8],
-        decide: &dyn Fn(Option<&[u8]>) -> Change<&'v [u8]>,
+        decide: Decide<'_, 'v>,
         wanted: &mut Wanted,
     ) -> Result<(Option<Record<'_>>, bool), ItemError> {
         let hash = self.hasher.first_bytes(key);
