@@ -369,8 +369,9 @@ pub(crate) trait Buckets: Send + Sync + Sized {
     ) -> impl Iterator<Item = (Self::Bucket, Self::Way)>;
 
     /// Makes room in a full, locked bucket, by moving an item elsewhere: the slot that this frees, and the lock of what
-    /// the item went to if that is to be held until the next fence. Gives up if the geometry has changed. Sets `is_busy`
-    /// if somebody else holds a bucket that may have room: it is only tried, since its holder may be waiting for this.
+    /// the item went to if that is to be held until the next fence. Gives up if the geometry has changed. Sets
+    /// `is_busy` if somebody else holds a bucket that may have room: it is only tried, since its holder may be waiting
+    /// for this.
     fn free_slot(
         &self,
         geometry: Self::Geometry,

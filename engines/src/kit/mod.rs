@@ -20,32 +20,33 @@
 //!
 //! # The protocol
 //!
-//! A bucket has a word of state in the sidecar: a lock, a version, and [`WRITING`](buckets::WRITING). A key has a *home*,
-//! a lock by its hash.
+//! A bucket has a word of state in the sidecar: a lock, a version, and [`WRITING`](buckets::WRITING). A key has a
+//! *home*, a lock by its hash.
 //!
 //! 1. *A bucket changes only under its lock, after a check of the geometry.* A thread that publishes a new geometry and
 //!    then empties the bucket must take the same lock. So an item never goes to a bucket that is emptied for good: who
 //!    locked it before the geometry was published is waited for, and who locks it later sees that geometry.
-//! 2. *A key appears where it was absent only under its home.* The locks of buckets do not suffice: two insertions of one
-//!    key may go to different buckets. A change of what is there needs no home, since an item stays in its bucket while
-//!    that is locked.
-//! 3. *What a bucket shows is durable.* A change is stored and flushed, then comes the fence, then the bucket shows it, and
-//!    then its locks are given back. In between the bucket is locked, and a reader that meets it makes durable what it
-//!    reports. So nothing that anybody has seen is taken back by a crash.
-//! 4. *Every change of what a bucket shows is a new version, and a replacement is shown in an earlier version than the one
-//!    that hides the original.* A reader looks at the state before and after. If both are alike except for the lock, what it
-//!    read was there at one instant. A key is absent if none of its buckets has changed since it was looked at, nor the
-//!    geometry: at the second look all of them are as they were, at one instant. An item that moves is in both places until
-//!    its copy is durable and shown, so a search that met neither has met a changed version.
+//! 2. *A key appears where it was absent only under its home.* The locks of buckets do not suffice: two insertions of
+//!    one key may go to different buckets. A change of what is there needs no home, since an item stays in its bucket
+//!    while that is locked.
+//! 3. *What a bucket shows is durable.* A change is stored and flushed, then comes the fence, then the bucket shows it,
+//!    and then its locks are given back. In between the bucket is locked, and a reader that meets it makes durable what
+//!    it reports. So nothing that anybody has seen is taken back by a crash.
+//! 4. *Every change of what a bucket shows is a new version, and a replacement is shown in an earlier version than the
+//!    one that hides the original.* A reader looks at the state before and after. If both are alike except for the
+//!    lock, what it read was there at one instant. A key is absent if none of its buckets has changed since it was
+//!    looked at, nor the geometry: at the second look all of them are as they were, at one instant. An item that moves
+//!    is in both places until its copy is durable and shown, so a search that met neither has met a changed version.
 //! 5. *A value that is being overwritten is in the log, and the state says so.* Before the state says so the entry is
 //!    durable: from then on recovery ends the update, so a reader may report the new value, from the log.
-//! 6. *A thread that waits for a lock holds none, or the home of its key, or the lock of a bucket that a resize empties in
-//!    the present geometry.* With changes that have no fence yet it only tries; if that fails it fences, shows them, and
-//!    gives all locks back before it waits. Who empties a bucket waits for one that is not being emptied, and gives up when
-//!    the geometry changes. Whoever moves an item to make room only tries the bucket that it goes to.
+//! 6. *A thread that waits for a lock holds none, or the home of its key, or the lock of a bucket that a resize empties
+//!    in the present geometry.* With changes that have no fence yet it only tries; if that fails it fences, shows them,
+//!    and gives all locks back before it waits. Who empties a bucket waits for one that is not being emptied, and gives
+//!    up when the geometry changes. Whoever moves an item to make room only tries the bucket that it goes to.
 //!
-//! The fast path of an operation is the slow one of a single geometry: it reads the states of all buckets of a key first,
-//! and does nothing unless they are still what they were. Whatever it does not find so it leaves to the slow path.
+//! The fast path of an operation is the slow one of a single geometry: it reads the states of all buckets of a key
+//! first, and does nothing unless they are still what they were. Whatever it does not find so it leaves to the slow
+//! path.
 
 pub(crate) mod ahead;
 pub(crate) mod buckets;

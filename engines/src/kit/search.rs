@@ -46,7 +46,8 @@ pub(crate) trait Search: Buckets {
 
     /// In as few instructions as nearly every search needs, and without a branch on where the key is: a processor
     /// overlaps the cache misses of operations as far as they fit its reorder window together, and as far as it guesses
-    /// right. `None`: a writer is in the way, or the key may be elsewhere. `shown`: the slots with the key's fingerprint.
+    /// right. `None`: a writer is in the way, or the key may be elsewhere. `shown`: the slots with the key's
+    /// fingerprint.
     #[inline(always)]
     fn find_fast(
         &self,

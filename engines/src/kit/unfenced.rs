@@ -234,8 +234,8 @@ impl<'a, T: Buckets, const MOST: usize> Unfenced<'a, T, MOST> {
 }
 
 impl<'a, T: Buckets> Unfenced<'a, T, 1> {
-    /// For a single change, which `change` ends if it makes one: then nothing is left to be committed, and what would see
-    /// to that, when all of this is dropped, would need it in memory.
+    /// For a single change, which `change` ends if it makes one: then nothing is left to be committed, and what would
+    /// see to that, when all of this is dropped, would need it in memory.
     #[inline(always)]
     pub(crate) fn alone<R>(core: &'a T, change: impl FnOnce(&mut Self) -> R) -> R {
         let mut unfenced = ManuallyDrop::new(Unfenced::new(core));
