@@ -1,12 +1,10 @@
 //! What an engine says of its buckets. Everything else of an operation is the kit's.
 
-use super::ahead::Known;
 use super::hash::Hash;
 use super::mutation::Likely;
 use super::packed::second_of;
 use super::shared::Shared;
-use super::unfenced::Unfenced;
-use index::{Error, Fixed};
+use index::Fixed;
 use pmem::sync::{AtomicU64, Ordering};
 use pmem::{Medium, Offset};
 use std::ops::Range;
@@ -27,17 +25,6 @@ pub(crate) type Item<T> = (<T as Buckets>::Key, <T as Buckets>::Value);
 pub(crate) struct Located<B> {
     pub(crate) bucket: B,
     pub(crate) at: Offset,
-}
-
-/// How the attempt to place an item ended.
-pub(crate) enum Placed {
-    Done,
-    /// The geometry has changed.
-    Stale,
-    /// There is no room where it may lie, nor could any be made.
-    NoRoom,
-    /// As [`Placed::NoRoom`], but somebody held a bucket to which an item could have been moved.
-    Busy,
 }
 
 /// The buckets of a key while no resize is under way.
@@ -93,8 +80,6 @@ pub(crate) trait Buckets: Send + Sync + Sized {
     type Copied: Copy + Default;
     /// What another place than the buckets, such as a cache, is to learn of a change when that is durable.
     type Aside: Copy;
-    /// How room may be made in a full bucket.
-    type Way;
 
     /// For a change of which no other place learns.
     const NOTHING_ASIDE: Self::Aside;
@@ -242,24 +227,6 @@ pub(crate) trait Buckets: Send + Sync + Sized {
     #[inline(always)]
     fn prefetch_aside(&self, _hash: Hash, _likely: Likely) {}
 
-    /// A single mutation is about to read and write. This comes before its first lock, whose instruction waits for all
-    /// earlier stores: so the misses overlap with those of the mutation before.
-    #[inline(always)]
-    fn hint(&self, known: &mut Known<Self>, likely: Likely) {
-        known.look(self, likely);
-    }
-
-    /// What a mutation sees once it has the home of its key, if that is to be looked at again.
-    #[inline(always)]
-    fn see_again(
-        &self,
-        _near: &Self::Near,
-        _known: &Known<Self>,
-        _likely: Likely,
-    ) -> Option<(Self::Seen, u32)> {
-        None
-    }
-
     // Changes of a locked bucket.
 
     /// The value of a key if it still is where it was found; the bucket is locked.
@@ -334,17 +301,6 @@ pub(crate) trait Buckets: Send + Sync + Sized {
     #[inline(always)]
     fn end_aside(&self, _aside: Self::Aside) {}
 
-    /// Looks a key up.
-    #[inline(always)]
-    fn get(&self, key: Self::Key) -> Option<Self::Value> {
-        super::search::Search::get_from_buckets(self, key)
-    }
-
-    /// The values of many keys.
-    fn get_many(&self, keys: &[Self::Key], out: &mut [Option<Self::Value>]) {
-        super::paths::get_each(self, keys, out);
-    }
-
     // Insertion.
 
     /// The number of empty slots of a bucket.
@@ -352,50 +308,8 @@ pub(crate) trait Buckets: Send + Sync + Sized {
 
     fn empty_slot(&self, bucket: Self::Bucket) -> Option<usize>;
 
-    /// Puts an item where the paper says. `Done`: the change is pushed, and to be ended.
-    fn insert<'a, const MOST: usize>(
-        &'a self,
-        unfenced: &mut Unfenced<'a, Self, MOST>,
-        geometry: Self::Geometry,
-        item: Item<Self>,
-        hash: Hash,
-    ) -> Placed;
-
-    /// The full buckets in which room may be made for a key, and how.
-    fn ways(
-        &self,
-        geometry: Self::Geometry,
-        hash: Hash,
-    ) -> impl Iterator<Item = (Self::Bucket, Self::Way)>;
-
-    /// Makes room in a full, locked bucket, by moving an item elsewhere: the slot that this frees, and the lock of what
-    /// the item went to if that is to be held until the next fence. Gives up if the geometry has changed. Sets
-    /// `is_busy` if somebody else holds a bucket that may have room: it is only tried, since its holder may be waiting
-    /// for this.
-    fn free_slot(
-        &self,
-        geometry: Self::Geometry,
-        bucket: Self::Bucket,
-        way: Self::Way,
-        is_busy: &mut bool,
-    ) -> Option<(usize, Option<Locked<'_>>)>;
-
-    /// Called when a key found no room under `geometry`. `Ok`: trying again makes sense.
-    fn grow(&self, geometry: Self::Geometry, hash: Hash) -> Result<(), Error>;
-
     /// Counts insertions and removals of the calling thread, and does what that does besides.
     fn count(&self, inserted: u64, removed: u64);
-
-    /// Another way for a mutation of a single key; `None`: it is left to the slow path.
-    #[inline(always)]
-    fn mutate_alone(
-        &self,
-        key: Self::Key,
-        likely: Likely,
-        decide: &impl Fn(Option<Self::Value>) -> index::Change<Self::Value>,
-    ) -> Option<Option<Self::Value>> {
-        super::paths::mutate_alone(self, key, likely, decide)
-    }
 
     // Scans.
 

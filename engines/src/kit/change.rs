@@ -2,11 +2,12 @@
 //! which word a change is committed.
 
 use super::ahead::Known;
-use super::buckets::{Buckets, Item, Located, Locked, Near, Placed, Seen};
+use super::buckets::{Item, Located, Locked, Near, Seen};
 use super::buckets::{LOCK, WRITING};
 use super::hash::{Hash, slots_in};
 use super::log::Entry;
 use super::mutation::Likely;
+use super::operations::{Operations, Placed};
 use super::search::{Found, Search};
 use super::unfenced::Unfenced;
 use index::{Change, Error, Fixed};
@@ -16,7 +17,7 @@ use pmem::sync::{Ordering, fence, spin};
 /// Copies of a bucket's items that share their fences.
 const COPIES: usize = 8;
 
-pub(crate) trait Mutate: Buckets {
+pub(crate) trait Mutate: Operations {
     /// Replaces the state of `key` by what `decide` makes of it, in one step; returns the state before. `decide` may be
     /// called several times. `likely`: what it is expected to do.
     #[cold]
@@ -186,7 +187,7 @@ pub(crate) trait Mutate: Buckets {
         self.shared().log.erase(self.medium(), entry);
     }
 
-    /// As [`Buckets::insert`], where nothing has to be moved, and only if the bucket is as it was seen; whether so.
+    /// As [`Operations::insert`], where nothing has to be moved, and only if the bucket is as it was seen; whether so.
     #[inline(always)]
     fn insert_fast<const MOST: usize>(
         &self,
@@ -285,4 +286,4 @@ pub(crate) trait Mutate: Buckets {
     }
 }
 
-impl<T: Buckets> Mutate for T {}
+impl<T: Operations> Mutate for T {}

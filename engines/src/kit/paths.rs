@@ -2,24 +2,23 @@
 //! batches.
 
 use super::ahead::{Ahead, BATCH, Known};
-use super::buckets::Buckets;
 use super::change::Mutate;
 use super::mutation::Likely;
-use super::search::Search;
+use super::operations::Operations;
 use super::unfenced::Unfenced;
 use index::{Change, Error, Unfinished, are_words};
 use pmem::Medium;
 
 /// Whether mutations are compiled anew for each operation, for the instructions of a call that this saves. Not
 /// where accesses cost more than that, nor for types that are not words, of which a program may have many.
-const fn is_inlined<T: Buckets>() -> bool {
+const fn is_inlined<T: Operations>() -> bool {
     T::Medium::IS_BARE && are_words::<T::Key, T::Value>()
 }
 
 /// Replaces the state of `key` by what `decide` makes of it, in one step; returns the state before. `decide` may
 /// be called several times. `likely`: what it is expected to do.
 #[inline(always)]
-pub(super) fn mutate<T: Buckets>(
+pub(super) fn mutate<T: Operations>(
     table: &T,
     key: T::Key,
     likely: Likely,
@@ -33,7 +32,7 @@ pub(super) fn mutate<T: Buckets>(
 }
 
 /// [`mutate`] for many keys, with their cache misses overlapped and sharing fences.
-pub(super) fn mutate_many<T: Buckets, I>(
+pub(super) fn mutate_many<T: Operations, I>(
     table: &T,
     items: &[I],
     out: &mut [Option<T::Value>],
@@ -51,30 +50,9 @@ pub(super) fn mutate_many<T: Buckets, I>(
     }
 }
 
-/// The values of many keys by the fast path, where that suffices, with their cache misses overlapped.
-#[inline(always)]
-pub(crate) fn get_each<T: Buckets>(table: &T, keys: &[T::Key], out: &mut [Option<T::Value>]) {
-    let mut ahead = Ahead::new(table, keys.len(), |index| keys[index], Likely::Updates);
-    for (index, out) in out.iter_mut().enumerate().take(keys.len()) {
-        let (key, known) = ahead.key(index);
-        *out = match get_fast(table, key, known) {
-            Some(found) => found,
-            None => table.get_slow(key),
-        };
-        ahead.advance(index);
-    }
-}
-
-/// What has been foreseen of a key tells its value; `None`: it is left to the slow path.
-#[inline(always)]
-fn get_fast<T: Buckets>(table: &T, key: T::Key, known: &Known<T>) -> Option<Option<T::Value>> {
-    let found = table.find_fast(known.near.as_ref()?, &known.seen, known.slots, key)?;
-    Some(found.map(|found| found.value))
-}
-
 /// Behind a virtual call mutations are compiled once a type, not once for each operation.
 #[inline(never)]
-fn mutate_dyn<T: Buckets>(
+fn mutate_dyn<T: Operations>(
     table: &T,
     key: T::Key,
     likely: Likely,
@@ -84,7 +62,7 @@ fn mutate_dyn<T: Buckets>(
 }
 
 #[inline(always)]
-fn mutate_one<T: Buckets>(
+fn mutate_one<T: Operations>(
     table: &T,
     key: T::Key,
     likely: Likely,
@@ -99,7 +77,7 @@ fn mutate_one<T: Buckets>(
 
 /// [`Mutate::mutate_fast`] of a single key, of which nothing is foreseen yet.
 #[inline(always)]
-pub(super) fn mutate_alone<T: Buckets>(
+pub(crate) fn mutate_alone<T: Operations>(
     table: &T,
     key: T::Key,
     likely: Likely,
@@ -113,7 +91,7 @@ pub(super) fn mutate_alone<T: Buckets>(
 
 /// As `mutate_dyn`.
 #[inline(never)]
-fn mutate_each_dyn<T: Buckets>(
+fn mutate_each_dyn<T: Operations>(
     table: &T,
     out: &mut [Option<T::Value>],
     key_at: &dyn Fn(usize) -> T::Key,
@@ -125,7 +103,7 @@ fn mutate_each_dyn<T: Buckets>(
 
 /// Replaces the states of as many keys as `out` has room for, in order.
 #[inline(always)]
-fn mutate_each<T: Buckets>(
+fn mutate_each<T: Operations>(
     table: &T,
     out: &mut [Option<T::Value>],
     key_at: impl Fn(usize) -> T::Key,
@@ -151,7 +129,7 @@ fn mutate_each<T: Buckets>(
 /// goes to memory, since that has an address of it.
 #[cold]
 #[inline(never)]
-fn mutate_otherwise<'a, T: Buckets, const MOST: usize>(
+fn mutate_otherwise<'a, T: Operations, const MOST: usize>(
     table: &'a T,
     unfenced: &mut Unfenced<'a, T, MOST>,
     key: T::Key,

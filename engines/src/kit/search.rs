@@ -1,8 +1,10 @@
 //! Reading between two versions: a bucket is read between two looks at its state, and what is not found must have been
 //! nowhere at one instant. The fast search is the slow one of a single geometry.
 
+use super::ahead::{Ahead, Known};
 use super::buckets::{Buckets, LOCK, Near, Seen, WRITING};
 use super::hash::Hash;
+use super::mutation::Likely;
 use index::is_same;
 use pmem::sync::{Ordering, fence};
 use std::hint::cold_path;
@@ -178,3 +180,24 @@ pub(crate) trait Search: Buckets {
 }
 
 impl<T: Buckets> Search for T {}
+
+/// The values of many keys by the fast path, where that suffices, with their cache misses overlapped.
+#[inline(always)]
+pub(crate) fn get_each<T: Buckets>(table: &T, keys: &[T::Key], out: &mut [Option<T::Value>]) {
+    let mut ahead = Ahead::new(table, keys.len(), |index| keys[index], Likely::Updates);
+    for (index, out) in out.iter_mut().enumerate().take(keys.len()) {
+        let (key, known) = ahead.key(index);
+        *out = match get_fast(table, key, known) {
+            Some(found) => found,
+            None => table.get_slow(key),
+        };
+        ahead.advance(index);
+    }
+}
+
+/// What has been foreseen of a key tells its value; `None`: it is left to the slow path.
+#[inline(always)]
+fn get_fast<T: Buckets>(table: &T, key: T::Key, known: &Known<T>) -> Option<Option<T::Value>> {
+    let found = table.find_fast(known.near.as_ref()?, &known.seen, known.slots, key)?;
+    Some(found.map(|found| found.value))
+}

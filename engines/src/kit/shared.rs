@@ -2,7 +2,7 @@
 
 use super::hash::HOMES;
 use super::log::Log;
-use super::scan::Scans;
+use super::scans::Scans;
 use index::Fixed;
 use index::hash::Hasher;
 use pmem::sync::{Array, AtomicU64};

@@ -1,8 +1,8 @@
 //! An open table of any engine that is built on the kit, as an [`Index`].
 
-use super::buckets::Buckets;
 use super::helper::{Background, Helpers, Signal};
 use super::mutation::Likely;
+use super::operations::Operations;
 use super::paths::{mutate, mutate_many};
 use super::scan::Scanned;
 use crate::Settings;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// What a table does besides its operations.
-pub(crate) trait Upkeep: Buckets + 'static {
+pub(crate) trait Upkeep: Operations + 'static {
     /// For `Debug`.
     const NAME: &'static str;
 

@@ -6,7 +6,7 @@ use crate::Settings;
 use crate::engine::{
     Describe, Description, HotPath, PairSizes, Parameter, Parameters, Wanted, holds_pairs_up_to,
 };
-use crate::kit::buckets::Buckets;
+use crate::kit::operations::Operations;
 use index::{Fixed, ItemReader, Record};
 use pmem::superblock::ENGINE_PARAMS;
 use pmem::{Medium, OpenError, Pool};

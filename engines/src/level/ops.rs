@@ -7,11 +7,13 @@ use super::geometry::Geometry;
 use super::layout::{BucketId, LOCK, next_version, slot_of_four};
 use super::{BASES, Core};
 use crate::kit::ahead::Known;
-use crate::kit::buckets::{Buckets, Located, Locked, Placed};
+use crate::kit::buckets::{Buckets, Located, Locked};
 use crate::kit::change::Mutate;
 use crate::kit::hash::{Hash, slots_in};
 use crate::kit::log::Entry;
 use crate::kit::mutation::Likely;
+use crate::kit::operations::{Operations, Placed};
+use crate::kit::paths::mutate_alone;
 use crate::kit::shared::Shared;
 use crate::kit::unfenced::Unfenced;
 use index::{Error, Fixed, is_same};
@@ -31,8 +33,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     type Pending = Change;
     type Copied = u64;
     type Aside = ();
-    /// The level to which an item is moved.
-    type Way = u32;
 
     const NOTHING_ASIDE: () = ();
     /// Else levels would fill less evenly, and the table expand earlier.
@@ -225,25 +225,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     #[inline(always)]
-    fn hint(&self, known: &mut Known<Self>, _likely: Likely) {
-        if let Some(four) = &known.near {
-            self.prefetch_items(four);
-        }
-    }
-
-    #[inline(always)]
-    fn see_again(
-        &self,
-        four: &Four,
-        known: &Known<Self>,
-        _likely: Likely,
-    ) -> Option<(FourSeen, u32)> {
-        let seen = self.see(four);
-        let slots = self.slots_with(&seen, known.hash);
-        Some((seen, slots))
-    }
-
-    #[inline(always)]
     fn value_if_there(&self, bucket: Located<BucketId>, slot: usize, key: K) -> Option<V> {
         let (found, value) = self.item(bucket.at, slot);
         (self.tokens(bucket.at) & 1 << slot != 0 && is_same(found, key)).then_some(value)
@@ -343,6 +324,53 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
         self.bucket.empty_slot(self.state(bucket).load(Ordering::Relaxed))
     }
 
+    #[inline(always)]
+    fn count(&self, inserted: u64, removed: u64) {
+        self.look_after(inserted, removed);
+    }
+
+    /// In the order of their words in the sidecar.
+    fn numbers(&self) -> Range<u64> {
+        self.geometry().words()
+    }
+
+    fn number(bucket: BucketId) -> u64 {
+        bucket.word
+    }
+
+    fn bucket_of(word: u64) -> BucketId {
+        BucketId::of_word(word)
+    }
+
+    fn items_of(&self, bucket: BucketId, items: &mut Vec<(K, V)>) {
+        let at = self.at(bucket);
+        items.extend(slots_in(self.tokens(at)).map(|slot| self.item(at, slot)));
+    }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> Operations for Core<M, K, V> {
+    /// The level to which an item is moved.
+    type Way = u32;
+
+    #[inline(always)]
+    fn hint(&self, known: &mut Known<Self>, _likely: Likely) {
+        if let Some(four) = &known.near {
+            self.prefetch_items(four);
+        }
+    }
+
+    #[inline(always)]
+    fn see_again(
+        &self,
+        four: &Four,
+        known: &Known<Self>,
+        _likely: Likely,
+    ) -> Option<(FourSeen, u32)> {
+        let seen = self.see(four);
+        let slots = self.slots_with(&seen, known.hash);
+        Some((seen, slots))
+    }
+
     /// Algorithm 3: into the less-loaded top bucket, then the less-loaded bottom bucket, then by
     /// at most one movement.
     fn insert<'a, const MOST: usize>(
@@ -393,26 +421,13 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     #[inline(always)]
-    fn count(&self, inserted: u64, removed: u64) {
-        self.look_after(inserted, removed);
-    }
-
-    /// In the order of their words in the sidecar.
-    fn numbers(&self) -> Range<u64> {
-        self.geometry().words()
-    }
-
-    fn number(bucket: BucketId) -> u64 {
-        bucket.word
-    }
-
-    fn bucket_of(word: u64) -> BucketId {
-        BucketId::of_word(word)
-    }
-
-    fn items_of(&self, bucket: BucketId, items: &mut Vec<(K, V)>) {
-        let at = self.at(bucket);
-        items.extend(slots_in(self.tokens(at)).map(|slot| self.item(at, slot)));
+    fn mutate_alone(
+        &self,
+        key: K,
+        likely: Likely,
+        decide: &impl Fn(Option<V>) -> index::Change<V>,
+    ) -> Option<Option<V>> {
+        mutate_alone(self, key, likely, decide)
     }
 }
 

@@ -8,11 +8,14 @@ use super::layout::{
 };
 use super::search::Spot;
 use super::stash::Stash;
-use crate::kit::buckets::{Buckets, Located, Locked, Placed};
+use crate::kit::buckets::{Buckets, Located, Locked};
 use crate::kit::change::Mutate;
-use crate::kit::doubling::{Doubles, Geometry, Two, TwoSeen, buckets_of_doubling};
+use crate::kit::doubling::{
+    Doubles, Geometry, Two, TwoSeen, buckets_of_doubling, operations_of_doubling,
+};
 use crate::kit::hash::{Hash, slots_in};
 use crate::kit::mutation::Likely;
+use crate::kit::operations::{Operations, Placed};
 use crate::kit::shared::Shared;
 use crate::kit::unfenced::Unfenced;
 use index::{Error, Fixed, is_same};
@@ -137,16 +140,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     #[inline(always)]
-    fn mutate_alone(
-        &self,
-        key: K,
-        likely: Likely,
-        decide: &impl Fn(Option<V>) -> index::Change<V>,
-    ) -> Option<Option<V>> {
-        self.mutate_single(key, likely, decide)
-    }
-
-    #[inline(always)]
     fn value_if_there(
         &self,
         Located { bucket, at }: Located<u64>,
@@ -258,6 +251,29 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
         self.show_of(&Change { bucket: source, clear: slots, node, ..Change::default() });
     }
 
+    fn items_of(&self, bucket: u64, items: &mut Vec<(K, V)>) {
+        let used = self.bucket.full() & !self.empty(bucket);
+        items.extend(slots_in(used).map(|slot| self.item(self.at(bucket), slot)));
+        if self.state(bucket).load(Ordering::Relaxed) & STASHED != 0 {
+            let nodes = self.stash.nodes_of(bucket).into_iter();
+            items.extend(nodes.map(|node| self.stash.pair(self.medium(), node)));
+        }
+    }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> Operations for Core<M, K, V> {
+    operations_of_doubling!();
+
+    #[inline(always)]
+    fn mutate_alone(
+        &self,
+        key: K,
+        likely: Likely,
+        decide: &impl Fn(Option<V>) -> index::Change<V>,
+    ) -> Option<Option<V>> {
+        self.mutate_single(key, likely, decide)
+    }
+
     /// Into the emptier one of the key's buckets, after a displacement, or into the stash.
     fn insert<'a, const MOST: usize>(
         &'a self,
@@ -315,15 +331,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
             }
         }
         None
-    }
-
-    fn items_of(&self, bucket: u64, items: &mut Vec<(K, V)>) {
-        let used = self.bucket.full() & !self.empty(bucket);
-        items.extend(slots_in(used).map(|slot| self.item(self.at(bucket), slot)));
-        if self.state(bucket).load(Ordering::Relaxed) & STASHED != 0 {
-            let nodes = self.stash.nodes_of(bucket).into_iter();
-            items.extend(nodes.map(|node| self.stash.pair(self.medium(), node)));
-        }
     }
 }
 

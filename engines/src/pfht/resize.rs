@@ -9,11 +9,12 @@
 use super::Core;
 use super::layout::{RECORD_WORDS, STASH_OWNER, STASHED, has_mark, with_mark};
 use super::search::Spot;
-use crate::kit::buckets::{Buckets, Placed};
+use crate::kit::buckets::Buckets;
 use crate::kit::change::Mutate;
 use crate::kit::crowded::Room;
 use crate::kit::doubling::{Doubles, Geometry, Tables};
 use crate::kit::hash::Hash;
+use crate::kit::operations::Placed;
 use crate::kit::unfenced::Unfenced;
 use index::Fixed;
 use pmem::pool::Draft;

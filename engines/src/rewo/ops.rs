@@ -6,12 +6,16 @@ use super::bucket::Change;
 use super::cache::Busy;
 use super::layout::{BUCKET_BYTES, Bucket, LOCK, STATE, VERSION, state_and_prints};
 use crate::kit::ahead::Known;
-use crate::kit::buckets::{Buckets, Located, Locked, Placed};
+use crate::kit::buckets::{Buckets, Located, Locked};
 use crate::kit::change::Mutate;
-use crate::kit::doubling::{Doubles, Geometry, Two, TwoSeen, buckets_of_doubling};
+use crate::kit::doubling::{
+    Doubles, Geometry, Two, TwoSeen, buckets_of_doubling, operations_of_doubling,
+};
 use crate::kit::hash::{Hash, slots_in};
 use crate::kit::mutation::Likely;
-use crate::kit::search::Search;
+use crate::kit::operations::{Operations, Placed};
+use crate::kit::paths::mutate_alone;
+use crate::kit::search::{Search, get_each};
 use crate::kit::shared::Shared;
 use crate::kit::unfenced::Unfenced;
 use index::{Error, Fixed, is_same};
@@ -135,21 +139,6 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     }
 
     #[inline(always)]
-    fn see_again(
-        &self,
-        two: &Two,
-        known: &Known<Self>,
-        likely: Likely,
-    ) -> Option<(Self::Seen, u32)> {
-        if known.slots != 0 && self.changes_meta(likely) {
-            // Beside the item, which may be in another line.
-            let (nth, _) = Self::nth_slot(known.slots.trailing_zeros());
-            self.medium().prefetch_write(self.at(two.buckets[nth]));
-        }
-        None
-    }
-
-    #[inline(always)]
     fn value_if_there(
         &self,
         Located { bucket, at }: Located<u64>,
@@ -251,6 +240,30 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
         }
     }
 
+    fn items_of(&self, bucket: u64, items: &mut Vec<(K, V)>) {
+        let at = self.at(bucket);
+        items.extend(slots_in(self.used(bucket)).map(|slot| self.item(at, slot)));
+    }
+}
+
+impl<M: Medium, K: Fixed, V: Fixed> Operations for Core<M, K, V> {
+    operations_of_doubling!();
+
+    #[inline(always)]
+    fn see_again(
+        &self,
+        two: &Two,
+        known: &Known<Self>,
+        likely: Likely,
+    ) -> Option<(Self::Seen, u32)> {
+        if known.slots != 0 && self.changes_meta(likely) {
+            // Beside the item, which may be in another line.
+            let (nth, _) = Self::nth_slot(known.slots.trailing_zeros());
+            self.medium().prefetch_write(self.at(two.buckets[nth]));
+        }
+        None
+    }
+
     #[inline(always)]
     fn get(&self, key: K) -> Option<V> {
         match &self.cache {
@@ -262,7 +275,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
     fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
         match &self.cache {
             Some(cache) => self.get_many_cached(cache, keys, out),
-            None => crate::kit::paths::get_each(self, keys, out),
+            None => get_each(self, keys, out),
         }
     }
 
@@ -293,9 +306,14 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
         self.evict(geometry, bucket, None, is_busy).map(|slot| (slot, None))
     }
 
-    fn items_of(&self, bucket: u64, items: &mut Vec<(K, V)>) {
-        let at = self.at(bucket);
-        items.extend(slots_in(self.used(bucket)).map(|slot| self.item(at, slot)));
+    #[inline(always)]
+    fn mutate_alone(
+        &self,
+        key: K,
+        likely: Likely,
+        decide: &impl Fn(Option<V>) -> index::Change<V>,
+    ) -> Option<Option<V>> {
+        mutate_alone(self, key, likely, decide)
     }
 }
 

@@ -10,4 +10,6 @@ pub(crate) use geometry::{Geometry, LOG2_MAX, PLACES_MAX, log2_for};
 pub(crate) use resize::{Doubles, extend, shrink};
 pub(crate) use salvage::homes_in;
 pub(crate) use tables::{ENGINE_COUNTS, Form, LOG, Tables, only_extent};
-pub(crate) use two::{Two, TwoSeen, buckets_of_doubling, upkeep_of_doubling};
+pub(crate) use two::{
+    Two, TwoSeen, buckets_of_doubling, operations_of_doubling, upkeep_of_doubling,
+};

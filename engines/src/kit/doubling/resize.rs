@@ -7,11 +7,12 @@
 use super::geometry::{Geometry, Pair, Resize, SPAN_MAX, pair_among};
 use super::tables::{CHANGES, PAIRS, TABLES, Tables, write_roots};
 use crate::Settings;
-use crate::kit::buckets::{Buckets, Locked, Placed};
+use crate::kit::buckets::Locked;
 use crate::kit::change::Mutate;
 use crate::kit::crowded::{Room, refuse_crowd};
 use crate::kit::hash::{Hash, slots_in};
 use crate::kit::helper::{Background, Refused, Signal};
+use crate::kit::operations::{Operations, Placed};
 use index::{Error, Shrunk};
 use pmem::SpaceError;
 use pmem::pool::Draft;
@@ -41,7 +42,7 @@ const PREPARE_WITHIN: f64 = 0.1;
 pub(crate) struct Stale;
 
 /// A table that doubles.
-pub(crate) trait Doubles: Buckets<Geometry = Geometry, Bucket = u64> + 'static {
+pub(crate) trait Doubles: Operations<Geometry = Geometry, Bucket = u64> + 'static {
     /// Words of the sidecar for each bucket.
     const RECORD_WORDS: usize;
     /// What is full when an item finds no room.

@@ -62,7 +62,6 @@ macro_rules! buckets_of_doubling {
         type Near = Two;
         type Seen = TwoSeen<$prints>;
         type Pending = Change;
-        type Way = ();
 
         #[inline(always)]
         fn medium(&self) -> &M {
@@ -152,14 +151,6 @@ macro_rules! buckets_of_doubling {
             (empty != 0).then(|| empty.trailing_zeros() as usize)
         }
 
-        fn ways(&self, geometry: Geometry, hash: Hash) -> impl Iterator<Item = (u64, ())> {
-            self.pair_among(geometry.log2(), hash).into_iter().map(|bucket| (bucket, ()))
-        }
-
-        fn grow(&self, geometry: Geometry, hash: Hash) -> Result<(), Error> {
-            Ok(self.make_room(geometry, hash)?)
-        }
-
         #[inline(always)]
         fn count(&self, inserted: u64, removed: u64) {
             self.look_after(inserted, removed);
@@ -179,6 +170,22 @@ macro_rules! buckets_of_doubling {
     };
 }
 pub(crate) use buckets_of_doubling;
+
+/// The part of `Operations` that such tables have in common.
+macro_rules! operations_of_doubling {
+    () => {
+        type Way = ();
+
+        fn ways(&self, geometry: Geometry, hash: Hash) -> impl Iterator<Item = (u64, ())> {
+            self.pair_among(geometry.log2(), hash).into_iter().map(|bucket| (bucket, ()))
+        }
+
+        fn grow(&self, geometry: Geometry, hash: Hash) -> Result<(), Error> {
+            Ok(self.make_room(geometry, hash)?)
+        }
+    };
+}
+pub(crate) use operations_of_doubling;
 
 /// The part of `Upkeep` that such tables have in common.
 macro_rules! upkeep_of_doubling {
