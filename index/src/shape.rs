@@ -57,7 +57,7 @@ macro_rules! simple {
             /// Its bytes in a table.
             pub const fn bytes(self) -> usize {
                 match self {
-                    $(Simple::$variant => <$type as crate::Fixed>::BYTES),+
+                    $(Simple::$variant => size_of::<$type>()),+
                 }
             }
         }

@@ -6,7 +6,8 @@
 //!
 //! Under loom a lease has a slab of its own, unless it finds a slot that was given back.
 
-use pmem::sync::loom::{begin, end, explore, spawn, take_leases_away};
+use pmem::sync::loom::{begin, end, explore, spawn};
+use pmem::sync::take_leases_away;
 use pmem::sync::{AtomicBool, Lease, Ordering, Renewal, THREADS_MAX};
 use std::sync::Arc;
 

@@ -31,6 +31,7 @@ pub mod pool;
 pub mod prefetch;
 pub mod signals;
 pub mod slots;
+mod space_error;
 pub mod superblock;
 pub mod sync;
 

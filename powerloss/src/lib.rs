@@ -9,6 +9,7 @@ pub mod filesystem;
 pub mod judges;
 pub mod loss;
 pub mod machine;
+mod mappings;
 pub mod notes;
 mod pool;
 pub mod record;

@@ -6,7 +6,7 @@
 //! returned before it began. A state is consistent if some number of operations of each thread explains it, and if no
 //! value has seen more of the other thread than is there.
 
-use crate::dax;
+use crate::mappings::ensure_map_sync;
 use crate::notes::Notes;
 use anyhow::{Context, Result, ensure};
 use firndex::{Durability, Engine, Kind, Medium, Options, Store, Table};
@@ -195,7 +195,7 @@ impl Pool {
             Kind::Store => Opened::Store(options.open_or_create_store(&path)?),
         };
         if self.medium == Medium::Dax {
-            dax::ensure_map_sync(&path)?;
+            ensure_map_sync(&path)?;
         }
         Ok(opened)
     }

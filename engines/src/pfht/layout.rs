@@ -71,6 +71,11 @@ pub(super) const LOG2_MAX: u32 = crate::kit::doubling::LOG2_MAX - 1;
 /// Most data tables.
 pub(super) const TABLES_MAX: usize = LOG2_MAX as usize + 1;
 
+/// Bit of a word of a stash's node at which begins which of its chain's buckets it belongs to; the bits before are a link.
+pub(super) const OWNER_SHIFT: u32 = 28;
+/// Most nodes of a stash, for which a link has bits. Larger tables have a smaller part of them.
+pub(super) const NODES_MAX: u64 = (1 << OWNER_SHIFT) - 2;
+
 /// The state in a record, and the fingerprints, which are loaded after it.
 #[inline(always)]
 pub(super) fn state_and_prints(record: &Record) -> (u64, u64) {

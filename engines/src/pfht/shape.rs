@@ -1,9 +1,9 @@
 //! What is fixed when a table is created.
 
 use super::layout::{
-    LOG2_MAX, NODES_OF_ZERO, PARAM_DESIGN, PARAM_SIZES, PARAM_STASH, SLOTS_MAX, slots_for,
+    LOG2_MAX, NODES_MAX, NODES_OF_ZERO, PARAM_DESIGN, PARAM_SIZES, PARAM_STASH, SLOTS_MAX,
+    slots_for,
 };
-use super::stash::NODES_MAX;
 use crate::kit::doubling::log2_for;
 use index::{Fixed, are_words};
 

@@ -8,6 +8,7 @@
 //! walked one chain throughout, and if not it walks again. A thread that changes a chain holds its lock for a few
 //! volatile stores, never across a fence.
 
+use super::layout::OWNER_SHIFT;
 use super::layout::{Bucket, NODES_OF_ZERO, Node, TABLES_MAX};
 use super::shape::Shape;
 use crate::kit::crowded::CHAIN_MAX;
@@ -20,8 +21,6 @@ use std::marker::PhantomData;
 
 /// Buckets that share a chain.
 const BUCKETS_PER_CHAIN: u64 = 16;
-/// Most nodes of a stash, for which a link has bits. Larger tables have a smaller part of them.
-pub(super) const NODES_MAX: u64 = (1 << OWNER_SHIFT) - 2;
 /// Steps after which a reader asks whether it has strayed from its chain.
 const STEPS_BETWEEN_CHECKS: usize = 8;
 
@@ -29,7 +28,6 @@ const STEPS_BETWEEN_CHECKS: usize = 8;
 const LINK_MASK: u64 = (1 << 32) - 1;
 // A node's word: which of the chain's buckets it belongs to, and the next link, one higher. 0 is not linked.
 const NEXT_MASK: u32 = (1 << OWNER_SHIFT) - 1;
-const OWNER_SHIFT: u32 = 28;
 const _: () = assert!(BUCKETS_PER_CHAIN <= 1 << (u32::BITS - OWNER_SHIFT));
 const CHAIN_LOCK: u64 = 1 << 32;
 const CHAIN_VERSION: u64 = 1 << 33;

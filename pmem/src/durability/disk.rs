@@ -1,6 +1,7 @@
 //! The disk under a pool's log and checkpoints: a directory of files. The one seam at which a test puts a simulated
 //! disk.
 
+pub use super::pages::PAGE_BYTES;
 use crate::file::{BEGINNING_BYTES, SafeDirectory, is_ours};
 use rustix::fs::OFlags;
 use rustix::io::{Errno, ReadWriteFlags, pwritev2};
@@ -10,9 +11,6 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
-
-/// All reads and writes are of whole pages of this size, at multiples of it, in memory with this alignment.
-pub const PAGE_BYTES: usize = 4096;
 
 /// A directory.
 ///

@@ -13,6 +13,7 @@ use super::checkpoint::{Checkpoint, Places};
 use super::disk::{Disk, DiskFile, PAGE_BYTES, recognises};
 use super::error::{LogError, RestoreError};
 use super::frame::SegmentHeader;
+use super::image::Image;
 use super::names;
 use super::pages::Pages;
 use super::writer::{Segments, Writer};
@@ -27,27 +28,6 @@ use std::thread::{JoinHandle, Thread};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use wait::Turnstile;
 use wakers::Wakers;
-
-/// The pool of which checkpoints are made.
-pub trait Image: Send + Sync {
-    /// Bytes, a multiple of a word.
-    fn bytes(&self) -> u64;
-    /// Bytes that it may have before its memory has to grow.
-    fn bytes_at_hand(&self) -> u64 {
-        self.bytes()
-    }
-    /// Copies words from offset `at` on, each as it is at some moment.
-    fn copy(&self, at: u64, words: &mut [u64]);
-    /// Returns when every mutation has ended that is in flight now.
-    fn wait_for_operations(&self);
-    /// Records in the pool, down to the device, which checkpoint there is and which one may be there soon, by the
-    /// generations of their logs.
-    fn name_checkpoints(&self, current: Option<u128>, next: Option<u128>) -> io::Result<()>;
-    /// Whether a part of it has vanished. What was copied or appended before the call is right if not.
-    fn has_failed(&self) -> bool {
-        false
-    }
-}
 
 /// Of which pool, where, and how.
 pub struct Config {

@@ -49,14 +49,16 @@ pub mod disk;
 mod durable;
 mod error;
 mod frame;
+mod image;
 mod names;
 mod pages;
 mod restore;
 mod writer;
 
 pub use crate::superblock::{Durability, Logged};
-pub use durable::{Config, Durable, Image, LogUse, Steps, WhenDurable};
+pub use durable::{Config, Durable, LogUse, Steps, WhenDurable};
 pub use error::{HoldError, LogError, RestoreError};
+pub use image::Image;
 pub use restore::{Restored, SafeCopy};
 
 #[cfg(doc)]

@@ -1,6 +1,7 @@
 //! Memory that a disk reads and writes: whole pages, aligned to pages.
 
-use super::disk::PAGE_BYTES;
+/// All reads and writes are of whole pages of this size, at multiples of it, in memory with this alignment.
+pub const PAGE_BYTES: usize = 4096;
 
 /// Words of a page.
 pub(super) const PAGE_WORDS: usize = PAGE_BYTES / 8;

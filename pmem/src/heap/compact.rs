@@ -11,8 +11,9 @@
 //!
 //! None of this is recorded: after a crash a segment is what its slots say.
 
+use super::Heap;
 use super::segment::{status, usage};
-use super::{Heap, Wanted};
+use super::wanted::{Compacted, Wanted};
 use crate::epoch::Epochs;
 use crate::medium::Medium;
 use crate::offset::Offset;
@@ -33,24 +34,6 @@ pub trait Mover {
 
     /// Takes back what was retired and nobody holds.
     fn collect(&self);
-}
-
-/// The result of a compaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Compacted {
-    /// Whether there is room for what was wanted.
-    pub has_room: bool,
-    /// Bytes of segments that became free.
-    pub freed_bytes: u64,
-    /// Whether it had to leave segments as they were, since somebody may hold what is or was in them.
-    pub is_held: bool,
-}
-
-impl Compacted {
-    fn add(&mut self, other: Compacted) {
-        self.freed_bytes += other.freed_bytes;
-        self.is_held |= other.is_held;
-    }
 }
 
 impl<M: Medium> Heap<M> {

@@ -2,12 +2,9 @@
 
 use super::Heap;
 use super::checksum::checksum;
-use super::item::item_bytes;
+use super::item::{LINES_FETCHED, item_bytes};
 use crate::medium::Medium;
 use crate::offset::{LINE, Offset};
-
-/// Lines of an item that are prefetched. Processors foresee the next ones by themselves.
-pub(super) const LINES_FETCHED: usize = 4;
 
 /// Space for an item, given back if the item is never written.
 pub struct Draft<'a, M: Medium> {

@@ -9,7 +9,6 @@
 //! [`Item::is_sound`] does. Both are immutable once published.
 
 use super::checksum::checksum;
-use super::draft::LINES_FETCHED;
 use super::{Corrupt, Heap};
 use crate::epoch::Guard;
 use crate::error::SpaceError;
@@ -17,6 +16,8 @@ use crate::medium::Medium;
 use crate::offset::{LINE, Offset};
 use crate::prefetch::prefetch;
 
+/// Lines of an item that are prefetched. Processors foresee the next ones by themselves.
+pub(super) const LINES_FETCHED: usize = 4;
 /// Longest key in bytes.
 pub const KEY_BYTES_MAX: usize = 64 << 10;
 /// Longest value in bytes.

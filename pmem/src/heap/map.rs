@@ -21,7 +21,7 @@
 //! that grows. Where it grows by fewer segments than the words take, old and new place overlap, and no order of
 //! copying is safe if a crash may come in the middle.
 
-use super::salvage::Remains;
+use super::remains::Remains;
 use crate::offset::{Offset, WORD};
 use crate::superblock::{Extent, HEAP, HEAP_WORDS, SUPERBLOCK_BYTES, Superblock};
 use crate::sync::{AtomicU64, Ordering};

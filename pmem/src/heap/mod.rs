@@ -26,6 +26,7 @@ mod grow;
 mod item;
 mod magazine;
 mod map;
+mod remains;
 mod reserve;
 mod runs;
 pub mod salvage;
@@ -36,12 +37,12 @@ mod vacant;
 mod victims;
 mod wanted;
 
-pub use compact::{Compacted, Mover};
+pub use compact::Mover;
 pub use draft::Draft;
 pub use item::{GROUP_MAX, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use sweep::{Audit, Sweep};
 pub(crate) use vacant::vacant_ranges;
-pub use wanted::Wanted;
+pub use wanted::{Compacted, Wanted};
 
 use crate::error::OpenError;
 use crate::medium::Medium;

@@ -4,22 +4,11 @@ use super::checksum::checksum;
 use super::class::Classes;
 use super::item::{GROUP_MARK, GROUP_MAX, HEADER_BYTES, KEY_BYTES_MAX, VALUE_BYTES_MAX, padded};
 use super::map::{Tables, Words};
+pub use super::remains::Remains;
 use super::segment::Descriptor;
 use crate::offset::Offset;
 use crate::superblock::{HEAP, SEGMENT_LOG2_MAX, SUPERBLOCK_BYTES, Superblock};
 use std::ops::Range;
-
-/// The bytes of a pool that cannot be opened.
-pub trait Remains {
-    /// Reads some of them; returns whether all of them are there and could be read.
-    fn read(&self, at: u64, bytes: &mut [u8]) -> bool;
-    /// How many there are.
-    fn len(&self) -> u64;
-    /// Whether there are none.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
 
 /// A key and a value.
 pub type KeyAndValue = (Vec<u8>, Vec<u8>);

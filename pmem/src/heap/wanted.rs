@@ -1,7 +1,7 @@
-//! What a change found no room for, and why there is none.
+//! What a change found no room for, why there is none, and what a compaction made of that.
 
+use super::Heap;
 use super::item::item_bytes;
-use super::{Compacted, Heap};
 use crate::epoch::Epochs;
 use crate::error::SpaceError;
 use crate::medium::Medium;
@@ -17,6 +17,24 @@ pub struct Wanted {
     pub replaces: bool,
     /// Whether the item fits into the space of the one that it replaces.
     pub fits_in_place: bool,
+}
+
+/// The result of a compaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Compacted {
+    /// Whether there is room for what was wanted.
+    pub has_room: bool,
+    /// Bytes of segments that became free.
+    pub freed_bytes: u64,
+    /// Whether it had to leave segments as they were, since somebody may hold what is or was in them.
+    pub is_held: bool,
+}
+
+impl Compacted {
+    pub(super) fn add(&mut self, other: Compacted) {
+        self.freed_bytes += other.freed_bytes;
+        self.is_held |= other.is_held;
+    }
 }
 
 impl<M: Medium> Heap<M> {

@@ -7,8 +7,8 @@
 //! there is next to nothing to copy, and no other mapping has to wait. Zeroing one huge page takes less time than
 //! zeroing 512 small ones, each of which also costs a fault.
 
+use super::allocate::{STEP_BYTES, fallocate, is_in_tmpfs};
 use super::reservation::Reservation;
-use super::space::{STEP_BYTES, fallocate, is_in_tmpfs};
 use crate::offset::HUGE_PAGE_BYTES;
 use rustix::fd::BorrowedFd;
 use rustix::mm::{MapFlags, ProtFlags};

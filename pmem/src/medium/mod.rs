@@ -10,6 +10,7 @@
 //! | [`Count`] | wraps another and counts lines, flushes and fences, and what Optane-like media would write | as wrapped | as wrapped |
 //! | [`Either`] | one of two others, known at run time | as that one | as that one |
 
+mod allocate;
 mod blocks;
 mod count;
 mod delay;
@@ -28,6 +29,9 @@ mod ticks;
 pub mod watched;
 mod write_back;
 
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
+pub(crate) use allocate::allocate_for_writes;
+pub(crate) use allocate::{allocate, give_back};
 pub use blocks::Blocks;
 pub use count::{Cost, Count, measure, media_writes};
 pub use delay::{Delay, Latency, delayed_reads};
@@ -36,9 +40,6 @@ pub(crate) use huge::whole_pages;
 pub use media_writes::MediaWrites;
 pub(crate) use memory::written_over;
 pub use memory::{Dax, Dram, Mapped, Memory};
-#[cfg(not(any(feature = "simulated", feature = "loom")))]
-pub(crate) use space::allocate_for_writes;
-pub(crate) use space::{allocate, give_back};
 pub use write_back::CacheFlush;
 
 use crate::error::SpaceError;

@@ -110,6 +110,12 @@ impl Slot {
     }
 }
 
+/// What a fork or a lost page does to all leases, in a model.
+#[cfg(feature = "loom")]
+pub fn take_leases_away() {
+    take_away();
+}
+
 /// Takes all leases away. Safe in a signal's handler and in a forked child.
 #[cfg(not(feature = "simulated"))]
 pub(super) fn take_away() {

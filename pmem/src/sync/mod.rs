@@ -34,6 +34,8 @@ pub use native::upheavals;
 pub use array::Array;
 pub use asymmetric::Asymmetric;
 pub use element::{Line, Zeroable};
+#[cfg(feature = "loom")]
+pub use lease::take_leases_away;
 pub use lease::{Lapsed, Lease, Renewal};
 #[cfg(feature = "loom")]
 pub use loom::Array;

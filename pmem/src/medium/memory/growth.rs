@@ -5,7 +5,7 @@ use crate::error::SpaceError;
 use crate::limits;
 use crate::medium::huge::Haste;
 use crate::medium::reservation::leave_out_of_cores;
-use crate::medium::{Medium, MediumKind, space};
+use crate::medium::{Medium, MediumKind, allocate, give_back};
 use crate::offset::Offset;
 use rustix::fd::AsFd;
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
@@ -147,7 +147,7 @@ impl Memory {
         }
         match &self.backing {
             Backing::File { writable: false, .. } => false,
-            Backing::File { file, .. } => space::give_back(file.as_fd(), pages).is_ok(),
+            Backing::File { file, .. } => give_back(file.as_fd(), pages).is_ok(),
             Backing::Anonymous => {
                 let address = self.at(Offset(pages.start)).cast();
                 let bytes = (pages.end - pages.start) as usize;
@@ -165,8 +165,7 @@ impl Memory {
         let io = |source| SpaceError::Io { needed_bytes, source };
         // Taking space beyond the end of a truncated file would lengthen it.
         self.demand_length(file, self.size()).map_err(io)?;
-        space::allocate(file.as_fd(), range)
-            .map_err(|error| SpaceError::refused(needed_bytes, error))
+        allocate(file.as_fd(), range).map_err(|error| SpaceError::refused(needed_bytes, error))
     }
 
     /// [`Medium::populate`].

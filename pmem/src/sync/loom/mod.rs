@@ -34,7 +34,6 @@ pub use mutex::{Mutex, MutexGuard};
 pub use parts::{Part, parts_of, run_parts};
 pub use rw_lock::RwLock;
 
-use super::lease::take_away;
 use ::loom::model::Builder;
 use ::loom::sync::atomic::AtomicUsize as AtomicUsizeOfLoom;
 use ::loom::thread;
@@ -168,11 +167,6 @@ pub fn begin() {
 /// When all threads have been joined: accesses are plain again, for looking at what came of it.
 pub fn end() {
     MACHINE.with(|machine| machine.is_loom.set(false));
-}
-
-/// What a fork or a lost page does to all [leases](super::Lease).
-pub fn take_leases_away() {
-    take_away();
 }
 
 /// Starts a thread of the model with this number; one of [`THREADS_MAX`] or more has none.
