@@ -1,19 +1,20 @@
 //! What engines share.
 //!
 //! Most of it is the *bucket kit*: what a hash table of buckets needs besides what its paper says. It is generic over
-//! the bucket, never over the algorithm. An engine implements [`Buckets`](buckets::Buckets): where a key can be, in
-//! search order; which of these has room; how room is made; by which word a change is committed, and how it is shown;
-//! what lies elsewhere, in a cache or a stash. From that the kit makes every operation, once for all engines.
+//! the bucket, never over the algorithm. An engine implements two traits. [`Buckets`](buckets::Buckets): where a key can
+//! be, in search order; by which word a change is committed, and how it is shown. [`Operations`](operations::Operations):
+//! where an item goes, how room is made for it, and what lies elsewhere, in a cache or a stash. From these the kit makes
+//! every operation, once for all engines.
 //!
 //! | module | what it has |
 //! |---|---|
-//! | `buckets` | the trait that an engine implements |
+//! | `buckets`, `operations` | the traits that an engine implements |
 //! | `unfenced` | changes that share a fence, with their locks |
 //! | `search` | reading between two versions, fast and slow |
 //! | `change` | mutations, fast and slow; updates in place, into an empty slot, and by the log |
 //! | `paths`, `ahead` | which of the two; batches |
 //! | `table` | an open table as an `Index` |
-//! | `scan` | visiting all pairs beside writers |
+//! | `scan`, `scans` | visiting all pairs beside writers |
 //! | `doubling` | tables of two choices that double |
 //! | `log`, `lock`, `hash`, `packed`, `progress` | what these are built from |
 //! | `helper`, `workers`, `parallel`, `crowded` | threads; when a table refuses to double |
