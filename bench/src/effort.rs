@@ -87,9 +87,13 @@ fn spent(stat: &File) -> Result<Spent> {
     let fields = text.rsplit_once(')').map(|(_, fields)| fields.split_ascii_whitespace());
     let faults = fields.and_then(|mut fields| fields.nth(FAULTS_FIELD)?.parse().ok());
     let page_faults = faults.with_context(|| format!("a thread's statistics say {text}"))?;
+    Ok(Spent { on_cpu_ns: on_cpu_ns(), page_faults })
+}
+
+/// Processor time of the calling thread.
+fn on_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
-    let on_cpu_ns = time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned();
-    Ok(Spent { on_cpu_ns, page_faults })
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
 }
 
 /// Voluntary context switches of the calling thread.
@@ -127,22 +131,28 @@ mod tests {
         assert!(own_max_ns < 200_000_000, "{own_max_ns}");
         assert!(waits > 0);
         let spin = |op| {
-            let started = Instant::now();
-            // Another process may have the processor for part of it.
-            while op % OPS_PER_LOOK == 3 && started.elapsed() < Duration::from_millis(20) {}
+            if op % OPS_PER_LOOK == 3 {
+                spend(2_000_000);
+            }
         };
         assert!(work(8 * OPS_PER_LOOK, spin).0 > 1_000_000);
     }
 
+    /// Spends so much processor time, however long other processes have the processor meanwhile.
+    fn spend(ns: u64) {
+        let begun = on_cpu_ns();
+        while on_cpu_ns() - begun < ns {}
+    }
+
     #[test]
     fn many_short_operations_are_no_long_one() {
-        let spin = |_| {
-            let started = Instant::now();
-            while started.elapsed() < Duration::from_micros(300) {}
-        };
-        let short = |_| work(OPS_PER_LOOK, spin).0;
-        // Less than half of the whole, unless other processes interfere again and again.
-        assert!((0..5).map(short).any(|own_max_ns| own_max_ns < 10_000_000));
+        let mut effort = Effort::begin().unwrap();
+        for _ in 0..8 * OPS_PER_LOOK {
+            spend(100_000);
+            effort.count(300_000).unwrap();
+        }
+        // Between two looks they have spent 6.4 ms.
+        assert!(effort.end().unwrap().0 <= 300_000);
     }
 
     #[test]
