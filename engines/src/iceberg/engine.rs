@@ -59,12 +59,17 @@ impl Describe for Engine {
         settings: Settings,
     ) -> Result<Box<dyn Index<K, V>>, OpenError> {
         check_sizes::<K, V>(&pool.superblock())?;
-        as_pairs(Box::new(Iceberg::open(pool, settings)?))
-            .map_err(|_| not_kept::<K, V>(Self::DESCRIPTION.pair_sizes))
+        let not_kept = || not_kept::<K, V>(Self::DESCRIPTION.pair_sizes);
+        // Who opens a table of other pairs does not compile this engine.
+        if const { are_words::<K, V>() } {
+            as_pairs(Box::new(Iceberg::open(pool, settings)?)).map_err(|_| not_kept())
+        } else {
+            Err(not_kept())
+        }
     }
 
     fn salvage<K: Fixed, V: Fixed>(wreck: &mut Wreck<'_>, visit: &mut dyn FnMut(Found<'_, K, V>)) {
-        if are_words::<K, V>() {
+        if const { are_words::<K, V>() } {
             super::salvage::salvage(wreck, &mut |found| {
                 visit(match found {
                     Found::Pair(key, value) => {
