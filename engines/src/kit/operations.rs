@@ -91,8 +91,8 @@ pub(crate) trait Operations: Buckets {
         get_each(self, keys, out);
     }
 
-    /// A mutation of a single key; `None`: it is left to the slow path. [`paths::mutate_alone`](super::paths::mutate_alone)
-    /// if the engine has no way of its own.
+    /// A mutation of a single key; `None`: it is left to the slow path.
+    /// [`paths::mutate_alone`](super::paths::mutate_alone) if the engine has no way of its own.
     fn mutate_alone(
         &self,
         key: Self::Key,

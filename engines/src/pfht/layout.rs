@@ -71,7 +71,8 @@ pub(super) const LOG2_MAX: u32 = crate::kit::doubling::LOG2_MAX - 1;
 /// Most data tables.
 pub(super) const TABLES_MAX: usize = LOG2_MAX as usize + 1;
 
-/// Bit of a word of a stash's node at which begins which of its chain's buckets it belongs to; the bits before are a link.
+/// Bit of a word of a stash's node at which begins which of its chain's buckets it belongs to; the bits before are a
+/// link.
 pub(super) const OWNER_SHIFT: u32 = 28;
 /// Most nodes of a stash, for which a link has bits. Larger tables have a smaller part of them.
 pub(super) const NODES_MAX: u64 = (1 << OWNER_SHIFT) - 2;

@@ -15,10 +15,10 @@
 //!
 //! 1. A key is in at most one slot or node that is in use, except while an item is moved. Then both copies are equal,
 //!    and the locks of both buckets are held.
-//! 2. A node of the stash belongs to the bucket that is its key's first choice, and changes under that bucket's lock. It
-//!    is in a chain as soon as it is durable, and leaves that when its erasure is, with a new version of the bucket.
-//! 3. A thread that empties a bucket waits for one that is not being emptied, or that has a higher number. A chain's lock
-//!    is held for a few stores, without waiting for anything meanwhile.
+//! 2. A node of the stash belongs to the bucket that is its key's first choice, and changes under that bucket's lock.
+//!    It is in a chain as soon as it is durable, and leaves that when its erasure is, with a new version of the bucket.
+//! 3. A thread that empties a bucket waits for one that is not being emptied, or that has a higher number. A chain's
+//!    lock is held for a few stores, without waiting for anything meanwhile.
 //!
 //! Departures from the paper, and why:
 //!

@@ -50,8 +50,8 @@ impl<P: Copy + Default> Seen for TwoSeen<P> {
     }
 }
 
-/// The part of `Buckets` that such tables have in common, of a `Core` with `tables`, `shared`, `records` and `bucket`, where
-/// `state_and_prints` reads a record and changes of a bucket are a `Change`.
+/// The part of `Buckets` that such tables have in common, of a `Core` with `tables`, `shared`, `records` and `bucket`,
+/// where `state_and_prints` reads a record and changes of a bucket are a `Change`.
 macro_rules! buckets_of_doubling {
     ($prints:ty) => {
         type Key = K;
