@@ -405,7 +405,7 @@ fn no_error_is_forgotten() {
     let opening = variants(include_str!("../../../../pmem/src/error.rs"), "OpenError");
     assert_eq!(opening, names(open_errors()));
     let (space, log, item) = (
-        variants(include_str!("../../../../pmem/src/error.rs"), "SpaceError"),
+        variants(include_str!("../../../../pmem/src/space_error.rs"), "SpaceError"),
         variants(include_str!("../../../../pmem/src/durability/error.rs"), "LogError"),
         variants(include_str!("../../../../index/src/error.rs"), "ItemError"),
     );
