@@ -1,8 +1,8 @@
 //! The conformance suite: what every engine must do on every medium (design, section 5).
 //!
 //! The tests are generic over the medium and are given the engine. `conformance!` makes a test of each for every engine
-//! on every medium: `<engine>::<medium>::<theme>::<test>`; a usual run tries a part of each ([`workload::effort`]).
-//! `engines/<engine>.rs` has what the suite must know of an engine.
+//! on every medium: `<engine>::<medium>::<theme>::<test>`; a usual run tries a part of each ([`workload::effort`]), and
+//! on files only the themes that its backing names. `engines/<engine>.rs` has what the suite must know of an engine.
 
 #[path = "../../engines/tests/common/mod.rs"]
 mod common;

@@ -4,6 +4,7 @@ use crate::{by, engines, has_percentiles, has_rate, is_positive, of, run};
 use bench::Row;
 use bench::choices::Suite;
 use std::sync::LazyLock;
+use workload::effort;
 
 /// So many pairs that counts are steady. Measured once: it takes longer than all that is asserted of it.
 static MANY: LazyLock<Vec<Row>> =
@@ -66,7 +67,8 @@ fn searches_are_measured_as_tables_fill() {
 /// bound, and for nothing else. That a full cached table hides the medium, the engine's own tests show by counting.
 #[test]
 fn optane_is_waited_for_where_nothing_is_cached() {
-    let rows = run(Suite::Rewo, "--engines rewo --pairs 60k --ops 40k --flushes none --threads 1");
+    let size = if effort::is_whole() { "--ops 160k" } else { "--engines rewo --ops 40k" };
+    let rows = run(Suite::Rewo, &format!("{size} --pairs 60k --flushes none --threads 1"));
     let found = series(&rows, "rewo-c0", "get_hit_uniform", "optane", 1);
     assert_eq!(found.len(), 4);
     for row in found {

@@ -2,9 +2,9 @@
 //!
 //! Most of it is the *bucket kit*: what a hash table of buckets needs besides what its paper says. It is generic over
 //! the bucket, never over the algorithm. An engine implements two traits. [`Buckets`](buckets::Buckets): where a key
-//! can be, in search order; by which word a change is committed, and how it is shown.
-//! [`Operations`](operations::Operations): where an item goes, how room is made for it, and what lies elsewhere, in a
-//! cache or a stash. From these the kit makes every operation, once for all engines.
+//! can be, in search order; which of these has room; by which word a change is committed, and how it is shown; what
+//! lies elsewhere, in a cache or a stash. [`Operations`](operations::Operations): where an item goes, and how room is
+//! made for it. From these the kit makes every operation, once for all engines.
 //!
 //! | module | what it has |
 //! |---|---|
