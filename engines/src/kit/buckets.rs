@@ -50,11 +50,8 @@ pub(crate) trait Seen: Copy + Default {
 }
 
 /// A change of a locked bucket whose fence is still to come.
-pub(crate) trait Pending: Copy {
+pub(crate) trait Pending: Copy + Default {
     type Bucket;
-
-    /// It changes nothing of a bucket.
-    const NONE: Self;
 
     fn bucket(&self) -> Self::Bucket;
 

@@ -33,7 +33,7 @@ impl<'a, T: Buckets, const MOST: usize> Unfenced<'a, T, MOST> {
         Unfenced {
             core,
             count: 0,
-            changes: [T::Pending::NONE; MOST],
+            changes: [T::Pending::default(); MOST],
             homes: [const { None }; MOST],
             asides: [T::NOTHING_ASIDE; MOST],
             held: None,

@@ -25,14 +25,6 @@ pub(crate) struct Change {
 impl Pending for Change {
     type Bucket = BucketId;
 
-    const NONE: Change = Change {
-        bucket: BucketId { level: 0, word: 0 },
-        word: 0,
-        set: 0,
-        clear: 0,
-        is_late: false,
-    };
-
     #[inline(always)]
     fn bucket(&self) -> BucketId {
         self.bucket

@@ -2,42 +2,15 @@
 
 use super::Core;
 use super::layout::{Bucket, PRINTS, RECORD_WORDS, Record, STASHED, with_new_version};
-use crate::kit::buckets::{Buckets, Pending};
+use crate::kit::buckets::Buckets;
+use crate::kit::doubling;
 use crate::kit::hash::slots_in;
 use index::Fixed;
 use pmem::sync::{Ordering, fence};
 use pmem::{Medium, Offset};
 
-/// A change of a locked bucket whose fence is still to come.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Change {
-    pub(super) bucket: u64,
-    /// The slot that is to be shown, and its fingerprint; 0: none.
-    pub(super) slot: usize,
-    pub(super) print: u8,
-    /// The slots that it stands for, or that are to be hidden.
-    pub(super) clear: u64,
-    /// Whether the bitmap is to be changed after a fence, since the item is not in its line.
-    pub(super) is_beyond: bool,
-    pub(super) node: NodeChange,
-}
-
-impl Pending for Change {
-    type Bucket = u64;
-
-    const NONE: Change =
-        Change { bucket: 0, slot: 0, print: 0, clear: 0, is_beyond: false, node: NodeChange::None };
-
-    #[inline(always)]
-    fn bucket(&self) -> u64 {
-        self.bucket
-    }
-
-    #[inline(always)]
-    fn is_late(&self) -> bool {
-        self.is_beyond
-    }
-}
+/// A change of a locked bucket, and of a node.
+pub(super) type Change = doubling::Change<NodeChange>;
 
 /// What becomes of a node of the stash.
 #[derive(Debug, Clone, Copy, Default)]
@@ -202,14 +175,14 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
             self.change_state(bucket, with_new_version);
         }
-        if !matches!(change.node, NodeChange::None) {
+        if !matches!(change.besides, NodeChange::None) {
             self.show_node(change);
         }
     }
 
     #[cold]
-    fn show_node(&self, &Change { bucket, node, .. }: &Change) {
-        match node {
+    fn show_node(&self, &Change { bucket, besides, .. }: &Change) {
+        match besides {
             NodeChange::None => {}
             NodeChange::Stashed(node) => {
                 self.stash.link(bucket, node);
@@ -228,7 +201,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     pub(super) fn delete_node(&self, bucket: u64, node: u64) {
         self.stash.erase(self.medium(), node);
         self.medium().fence();
-        self.show_node(&Change { bucket, node: NodeChange::Unstashed(node), ..Change::default() });
+        self.show_node(&Change {
+            bucket,
+            besides: NodeChange::Unstashed(node),
+            ..Change::default()
+        });
     }
 
     /// A node was taken from a locked bucket.

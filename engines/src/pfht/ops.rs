@@ -184,7 +184,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
             }
             Spot::Node(node) => {
                 self.stash.erase(self.medium(), node);
-                Change { bucket, node: NodeChange::Unstashed(node), ..Change::default() }
+                Change { bucket, besides: NodeChange::Unstashed(node), ..Change::default() }
             }
         }
     }
@@ -247,8 +247,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
             self.stash.erase(self.medium(), node);
         }
         self.medium().fence();
-        let node = node.map_or(NodeChange::None, NodeChange::Unstashed);
-        self.show_of(&Change { bucket: source, clear: slots, node, ..Change::default() });
+        let besides = node.map_or(NodeChange::None, NodeChange::Unstashed);
+        self.show_of(&Change { bucket: source, clear: slots, besides, ..Change::default() });
     }
 
     fn items_of(&self, bucket: u64, items: &mut Vec<(K, V)>) {
@@ -374,8 +374,8 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             return Placed::NoRoom;
         };
         self.stash.fill(self.medium(), node, item);
-        let node = NodeChange::Stashed(node);
-        unfenced.push(locked, Change { bucket: first, node, ..Change::default() }, ());
+        let besides = NodeChange::Stashed(node);
+        unfenced.push(locked, Change { bucket: first, besides, ..Change::default() }, ());
         Placed::Done
     }
 }

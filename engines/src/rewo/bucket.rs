@@ -2,39 +2,11 @@
 
 use super::Core;
 use super::layout::{MARK, PRINTS, RECORD_WORDS, Record, VERSION, state_and_prints};
-use crate::kit::buckets::{Buckets, Pending};
+use crate::kit::buckets::Buckets;
+use crate::kit::doubling::Change;
 use index::Fixed;
 use pmem::sync::{AtomicU64, Ordering, fence};
 use pmem::{Medium, Offset};
-
-/// A change of a locked bucket whose fence is still to come.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Change {
-    pub(super) bucket: u64,
-    /// The slot that is to be shown, and its fingerprint; 0: none.
-    pub(super) slot: usize,
-    pub(super) print: u8,
-    /// The slots that it stands for, or that are to be hidden.
-    pub(super) clear: u64,
-    /// Whether the meta word is to be changed after a fence, since the item is not in its line.
-    pub(super) is_beyond: bool,
-}
-
-impl Pending for Change {
-    type Bucket = u64;
-
-    const NONE: Change = Change { bucket: 0, slot: 0, print: 0, clear: 0, is_beyond: false };
-
-    #[inline(always)]
-    fn bucket(&self) -> u64 {
-        self.bucket
-    }
-
-    #[inline(always)]
-    fn is_late(&self) -> bool {
-        self.is_beyond
-    }
-}
 
 impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     /// Index of the first word of a bucket's record.
@@ -111,7 +83,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         if is_beyond {
             self.medium().fence();
         }
-        let change = Change { bucket, slot, print, clear: 0, is_beyond };
+        let change = Change { bucket, slot, print, is_beyond, ..Change::default() };
         self.commit_meta(self.at(bucket), &change);
         self.medium().fence();
         self.show_of(&change);

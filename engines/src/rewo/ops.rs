@@ -2,14 +2,13 @@
 //! eviction that insertions and updates end in, and the one word by which a change is committed.
 
 use super::Core;
-use super::bucket::Change;
 use super::cache::Busy;
 use super::layout::{BUCKET_BYTES, Bucket, LOCK, STATE, VERSION, state_and_prints};
 use crate::kit::ahead::Known;
 use crate::kit::buckets::{Buckets, Located, Locked};
 use crate::kit::change::Mutate;
 use crate::kit::doubling::{
-    Doubles, Geometry, Two, TwoSeen, buckets_of_doubling, operations_of_doubling,
+    Change, Doubles, Geometry, Two, TwoSeen, buckets_of_doubling, operations_of_doubling,
 };
 use crate::kit::hash::{Hash, slots_in};
 use crate::kit::mutation::Likely;
@@ -161,7 +160,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Buckets for Core<M, K, V> {
         clear: u64,
     ) -> Change {
         let is_beyond = self.store_item(at, slot, item);
-        Change { bucket, slot, print: hash.print(), clear, is_beyond }
+        Change { bucket, slot, print: hash.print(), clear, is_beyond, besides: () }
     }
 
     #[inline(always)]

@@ -11,5 +11,5 @@ pub(crate) use resize::{Doubles, extend, shrink};
 pub(crate) use salvage::homes_in;
 pub(crate) use tables::{ENGINE_COUNTS, Form, LOG, Tables, only_extent};
 pub(crate) use two::{
-    Two, TwoSeen, buckets_of_doubling, operations_of_doubling, upkeep_of_doubling,
+    Change, Two, TwoSeen, buckets_of_doubling, operations_of_doubling, upkeep_of_doubling,
 };

@@ -1,7 +1,7 @@
 //! The two buckets of a key: what tables of two choices that double tell the kit, each in the same words.
 
 use super::geometry::Geometry;
-use crate::kit::buckets::{Near, Seen};
+use crate::kit::buckets::{Near, Pending, Seen};
 
 /// The two buckets of a key in a table that is not resizing.
 #[derive(Debug, Clone, Copy, Default)]
@@ -22,6 +22,34 @@ impl Near for Two {
     #[inline(always)]
     fn bucket(&self, nth: usize) -> u64 {
         self.buckets[nth]
+    }
+}
+
+/// A change of a locked bucket whose fence is still to come. `X`: what the engine changes besides.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Change<X = ()> {
+    pub(crate) bucket: u64,
+    /// The slot that is to be shown, and its fingerprint; 0: none.
+    pub(crate) slot: usize,
+    pub(crate) print: u8,
+    /// The slots that it stands for, or that are to be hidden.
+    pub(crate) clear: u64,
+    /// Whether it is committed after a fence, since the item is not in the line of the word that commits it.
+    pub(crate) is_beyond: bool,
+    pub(crate) besides: X,
+}
+
+impl<X: Copy + Default> Pending for Change<X> {
+    type Bucket = u64;
+
+    #[inline(always)]
+    fn bucket(&self) -> u64 {
+        self.bucket
+    }
+
+    #[inline(always)]
+    fn is_late(&self) -> bool {
+        self.is_beyond
     }
 }
 
