@@ -287,17 +287,19 @@ impl Handle {
         self.wait_durable(self.ticket()?)
     }
 
-    /// Writes the rest of the log, and ends it.
-    fn end_log(&mut self) -> Result<()> {
-        let Some(durable) = self.durable.take() else { return Ok(()) };
-        Ok(durable.wait(durable.ticket())?)
-    }
-
-    /// A log that could not be written to its end is older than the pool, which is clean by now. The next opening must
-    /// not use it.
-    fn forget_log(&self) {
-        // If this fails, too, the next opening still makes a new checkpoint. Only power loss before that goes back.
-        let _ = self.pool.set_logged(None);
+    /// Writes the rest of the log, ends it, and closes the pool; whether each succeeded.
+    fn finish(&mut self) -> (Result<()>, io::Result<()>) {
+        let Some(durable) = self.durable.take() else { return (Ok(()), self.pool.close()) };
+        let logged = durable.wait(durable.ticket());
+        let is_whole = logged.is_ok();
+        let closed = self.pool.close_logged(|| durable.end().filter(|_| is_whole));
+        if !is_whole && closed.is_ok() {
+            // A log that could not be written to its end is older than the pool, which is clean by now. The next opening
+            // must not use it. If this fails, too, that still makes a new checkpoint. Only power loss before that goes
+            // back.
+            let _ = self.pool.set_logged(None);
+        }
+        (logged.map_err(Into::into), closed)
     }
 
     pub(crate) fn set_reset(&mut self, refusal: Error) {
@@ -333,11 +335,7 @@ impl Handle {
 
     pub(crate) fn close(mut self) -> Result<()> {
         self.read()?;
-        let logged = self.end_log();
-        let closed = self.pool.close();
-        if logged.is_err() && closed.is_ok() {
-            self.forget_log();
-        }
+        let (logged, closed) = self.finish();
         self.read()?;
         // A pool that is closed in its file needs no log, unless that file is in memory.
         logged?;
@@ -441,8 +439,9 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         let is_own = pmem::sync::forks() == self.forks_at_open;
-        if is_own && self.end_log().is_err() && self.pool.close().is_ok() {
-            self.forget_log();
+        if is_own && self.durable.is_some() {
+            // Failed writes were reported to who waited for them.
+            let _ = self.finish();
         }
         if is_own && self.keeps_sums && self.pool.close().is_ok() {
             // Without them a later check knows less; nobody is left to tell.

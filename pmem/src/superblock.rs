@@ -19,10 +19,12 @@
 //! ```
 
 mod guess;
+mod log_end;
 mod logged;
 mod pairs;
 mod place;
 
+pub use log_end::LogEnd;
 pub use logged::{Durability, Logged};
 pub use place::{BootId, MADE_UP_BOOT, Place, is_made_up};
 

@@ -27,6 +27,7 @@ impl Ready {
     /// The engine of the pool, and what its calls go through.
     pub(crate) fn start<T: Held>(mut self, options: &Options) -> Result<T> {
         let is_new = self.is_new();
+        start::resume(options, &mut self)?;
         let opened = T::engine(Arc::clone(&self.pool), self.engine, options);
         let mut engine = if is_new { opened.map_err(Error::of_a_new_pool)? } else { opened? };
         let renewals = engine.take_renewals();
@@ -115,7 +116,9 @@ fn existing(
         return Err(OpenError::LogElsewhere { path: file.path().into() }.into());
     }
     let (medium, beginning) = medium(options, &file, end, &companions, superblock.durability())?;
-    Ok(Ready::in_file(Pool::open(medium, place)?, engine, file, companions, beginning))
+    let pool = Pool::open(medium, place)?;
+    let ready = Ready::in_file(pool, engine, file, companions, beginning);
+    Ok(ready.closed_at(superblock.log_end()))
 }
 
 /// Makes the pool at `path` anew from its checkpoint and log, if its file does not count after power loss. Whether it

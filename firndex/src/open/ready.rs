@@ -4,6 +4,7 @@ use super::memory::Beginning;
 use crate::Engine;
 use crate::companions::Companions;
 use pmem::Pool;
+use pmem::durability::{Durable, LogEnd};
 use pmem::file::PoolFile;
 use pmem::medium::Memory;
 use std::sync::Arc;
@@ -29,6 +30,10 @@ pub(super) struct InFile {
     pub(super) file: PoolFile,
     pub(super) companions: Companions,
     pub(super) beginning: Option<Beginning>,
+    /// Where the log ended, if the pool was closed and its log may go on.
+    pub(super) log_end: Option<LogEnd>,
+    /// A log that goes on.
+    pub(super) resumed: Option<Durable>,
 }
 
 impl Ready {
@@ -39,8 +44,16 @@ impl Ready {
         companions: Companions,
         beginning: Option<Beginning>,
     ) -> Ready {
-        let in_file = Some(InFile { file, companions, beginning });
+        let in_file = Some(InFile { file, companions, beginning, log_end: None, resumed: None });
         Ready { in_file, ..Ready::without_a_file(pool, engine) }
+    }
+
+    /// Of a pool that was closed, and whose log ended there.
+    pub(super) fn closed_at(mut self, log_end: Option<LogEnd>) -> Ready {
+        if let Some(in_file) = &mut self.in_file {
+            in_file.log_end = log_end;
+        }
+        self
     }
 
     /// One in memory, or one whose file somebody else looks after.

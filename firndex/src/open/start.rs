@@ -38,6 +38,44 @@ pub(super) fn start(
     Ok(Started::new(counted, handle))
 }
 
+/// Goes on with the log of a pool that was closed. That has to be before the engine is opened, so that the log has what
+/// the engine changes meanwhile.
+pub(super) fn resume(options: &Options, ready: &mut Ready) -> Result<()> {
+    let pool = &ready.pool;
+    let Some(InFile { file, companions, beginning, log_end, resumed }) = &mut ready.in_file else {
+        return Ok(());
+    };
+    let (Some(Beginning { log, logged }), Some(end)) = (&*beginning, log_end.take()) else {
+        return Ok(());
+    };
+    if file.is_unnamed() || !companions.is_current(&pool.superblock())? {
+        return Ok(());
+    }
+    let uuid = pool.superblock().uuid;
+    let config = config(options, claim(companions, file, uuid)?, uuid, true);
+    let image = Arc::clone(pool);
+    let durable = Durable::resume(config, Arc::clone(log), image, end).map_err(OpenError::Log)?;
+    if let Some(durable) = durable {
+        pool.log_superblock();
+        let marked = pool.set_logged(Some(*logged));
+        marked.map_err(|source| Error::Io { action: "marking the pool as logged", source })?;
+        *beginning = None;
+        *resumed = Some(durable);
+    }
+    Ok(())
+}
+
+fn config(options: &Options, directory: SafeDirectory, uuid: u128, is_safe: bool) -> Config {
+    Config {
+        disk: Arc::new(directory),
+        uuid,
+        interval: options.durable_every,
+        checkpoint_bytes_min: options.checkpoint_bytes_min,
+        is_in_doubt: !is_safe,
+        clock: SystemTime::now,
+    }
+}
+
 /// Gives a new pool its name, and begins the log of an opened pool. Without a checkpoint to go back to, nobody
 /// writes until there is one, and the pool is clean meanwhile: power loss during this leaves an empty pool, or the
 /// old one, but never one that is refused. The name comes first: of two creators one gets it, and the other must
@@ -45,9 +83,12 @@ pub(super) fn start(
 fn begin(
     options: &Options,
     pool: &Arc<Pool<Memory>>,
-    InFile { file, companions, beginning }: &mut InFile,
+    InFile { file, companions, beginning, resumed, .. }: &mut InFile,
     pairs: &dyn Fn() -> u64,
 ) -> Result<Option<Durable>> {
+    if resumed.is_some() {
+        return Ok(resumed.take());
+    }
     let io = |action| move |source| Error::Io { action, source };
     let uuid = pool.superblock().uuid;
     let Some(Beginning { log, logged }) = beginning.take() else {
@@ -65,14 +106,6 @@ fn begin(
         return Ok(None);
     };
     let is_new = file.is_unnamed();
-    let config = |directory: SafeDirectory, is_safe: bool| Config {
-        disk: Arc::new(directory),
-        uuid,
-        interval: options.durable_every,
-        checkpoint_bytes_min: options.checkpoint_bytes_min,
-        is_in_doubt: !is_safe,
-        clock: SystemTime::now,
-    };
     let image = Arc::clone(pool);
     let mark = || pool.set_logged(Some(logged)).map_err(io("marking the pool as logged"));
     let mut former = None;
@@ -80,7 +113,7 @@ fn begin(
         let directory = claim(companions, file, uuid)?;
         if companions.is_current(&pool.superblock())? {
             mark()?;
-            let started = Durable::start(config(directory, true), log, image, false);
+            let started = Durable::start(config(options, directory, uuid, true), log, image, false);
             return Ok(Some(started.map_err(OpenError::Log)?));
         }
         former = Some(directory);
@@ -88,8 +121,8 @@ fn begin(
     let begin = || -> Result<Durable> {
         file.publish()?;
         let directory = former.map_or_else(|| claim(companions, file, uuid), Ok)?;
-        let durable =
-            Durable::start(config(directory, false), log, image, true).map_err(OpenError::Log)?;
+        let config = config(options, directory, uuid, false);
+        let durable = Durable::start(config, log, image, true).map_err(OpenError::Log)?;
         mark()?;
         Ok(durable)
     };

@@ -1,6 +1,7 @@
 //! Who writes log and checkpoints, and who waits for them.
 
 mod keep;
+mod resume;
 mod steps;
 mod wait;
 mod wakers;
@@ -102,6 +103,8 @@ struct Shared {
     checkpoint_written_bytes: AtomicU64,
     checkpoints: AtomicU64,
     log_written_bytes: AtomicU64,
+    /// Bytes of the log since the last checkpoint that earlier processes wrote.
+    former_log_bytes: AtomicU64,
     /// `log_written_bytes` when the last checkpoint began.
     log_bytes_at_checkpoint: AtomicU64,
     keeper: OnceLock<Thread>,
@@ -197,13 +200,18 @@ impl Durable {
     }
 
     /// Ends the threads, and waits for them.
-    fn stop(&mut self) {
+    fn end_threads(&mut self) {
         self.shared.is_stopping.store(true, Ordering::Release);
         for thread in self.threads.drain(..) {
             thread.thread().unpark();
             let _ = thread.join();
         }
         self.shared.tell_futures();
+    }
+
+    /// The same, and then fences do not append any more.
+    fn stop(&mut self) {
+        self.end_threads();
         // A pool that grew now would lack room for its checkpoint when it is opened again.
         self.shared.log.grow_no_more();
         self.shared.log.stop();
@@ -350,7 +358,7 @@ impl Shared {
         log: Arc<LineLog>,
         image: Arc<dyn Image>,
     ) -> Result<Shared, LogError> {
-        let Config { disk, uuid, .. } = config;
+        let (disk, uuid) = (Arc::clone(&config.disk), config.uuid);
         // What the last process renamed or removed must be so on the device, before anything is removed that the
         // former state would need.
         disk.sync_names().map_err(LogError::io("syncing", disk.path("")))?;
@@ -362,7 +370,22 @@ impl Shared {
             .reserve(image.bytes_at_hand())
             .and_then(|()| begin_log(&places, &segments, image.bytes()));
         let (writer, others) = begun.inspect_err(|_| log.grow_alone())?;
-        let shared = Shared {
+        let shared = Shared::of(config, log, image, segments, places, writer, others);
+        shared.log.start();
+        shared.begin_epochs();
+        Ok(shared)
+    }
+
+    fn of(
+        config: Config,
+        log: Arc<LineLog>,
+        image: Arc<dyn Image>,
+        segments: Arc<Segments>,
+        places: Arc<Places>,
+        writer: Writer,
+        others: Vec<u64>,
+    ) -> Shared {
+        Shared {
             log,
             image,
             segments,
@@ -389,18 +412,16 @@ impl Shared {
             checkpoint_written_bytes: AtomicU64::new(0),
             checkpoints: AtomicU64::new(0),
             log_written_bytes: AtomicU64::new(0),
+            former_log_bytes: AtomicU64::new(0),
             log_bytes_at_checkpoint: AtomicU64::new(0),
             keeper: OnceLock::new(),
             checkpointing: Mutex::new(()),
             is_in_doubt: AtomicBool::new(config.is_in_doubt),
-        };
-        shared.begin_epochs();
-        Ok(shared)
+        }
     }
 
-    /// Fences append from now on. What was appended before the last stop is of no use.
+    /// To be called when fences append. What was appended before the last stop is of no use.
     fn begin_epochs(&self) {
-        self.log.start();
         let mut writing = held(&self.writing);
         let Writing { pages, written, began_ms, .. } = &mut *writing;
         pages.resize(0);
@@ -414,13 +435,19 @@ impl Shared {
         since.as_millis() as u64
     }
 
+    /// Bytes of the log since the last checkpoint.
+    fn log_bytes(&self) -> u64 {
+        let of = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        let since = of(&self.log_written_bytes).saturating_sub(of(&self.log_bytes_at_checkpoint));
+        since + of(&self.former_log_bytes)
+    }
+
     fn usage(&self) -> LogUse {
         let of = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
         let until = of(&self.durable_until_ms);
         LogUse {
             durable_until: (until > 0).then(|| UNIX_EPOCH + Duration::from_millis(until)),
-            log_bytes: of(&self.log_written_bytes)
-                .saturating_sub(of(&self.log_bytes_at_checkpoint)),
+            log_bytes: self.log_bytes(),
             checkpoint_bytes: of(&self.checkpoint_bytes),
             written_bytes: of(&self.log_written_bytes) + of(&self.checkpoint_written_bytes),
             checkpoints: of(&self.checkpoints),

@@ -96,6 +96,13 @@ impl FrameHeader {
         header[6] = checksum(checksum(0, &header[..6]), content).into();
     }
 
+    /// The number of the frame of this generation that seems to begin at the first of these words, be it whole or not.
+    pub(super) fn number_in(words: &[u64], generation: u128) -> Option<u64> {
+        let header: &[u64; FRAME_HEADER_WORDS] = words.first_chunk()?;
+        let is_of_it = header[0] == FRAME_MAGIC && whole(header[1], header[2]) == generation;
+        is_of_it.then_some(header[3])
+    }
+
     /// The frame that begins at the first of these words, if it is whole: its header and its content.
     pub(super) fn read(words: &[u64]) -> Option<(FrameHeader, &[u64])> {
         let (header, rest) = words.split_first_chunk::<FRAME_HEADER_WORDS>()?;

@@ -40,9 +40,10 @@
 //!
 //! # Generations
 //!
-//! Each opening for writing begins a log of a new generation (a random number) in new segments. The former log and
-//! checkpoint stay unchanged until the first checkpoint of the new generation has its name: until then a power loss
-//! leads back to the former state. Frames of an old generation in reused space do not belong to the log.
+//! The log of a pool that was closed goes on (`durable::resume`). Any other opening for writing begins a log of a new
+//! generation (a random number) in new segments. The former log and checkpoint stay unchanged until the first checkpoint
+//! of the new generation has its name: until then a power loss leads back to the former state. Frames of an old
+//! generation in reused space do not belong to the log.
 
 mod checkpoint;
 pub mod disk;
@@ -55,7 +56,7 @@ mod pages;
 mod restore;
 mod writer;
 
-pub use crate::superblock::{Durability, Logged};
+pub use crate::superblock::{Durability, LogEnd, Logged};
 pub use durable::{Config, Durable, LogUse, Steps, WhenDurable};
 pub use error::{HoldError, LogError, RestoreError};
 pub use image::Image;

@@ -59,6 +59,30 @@ pub(super) struct Supply {
 }
 
 impl Supply {
+    /// The supply of a log that goes on in the segment before `number`. One of the segments of no use is the spare, if
+    /// one fits.
+    pub(super) fn behind(
+        number: u64,
+        segments: &Segments,
+        bytes: u64,
+        has_reserve: bool,
+        useless: &mut Vec<u64>,
+    ) -> Supply {
+        let mut supply = Supply { number, spare: None, has_reserve };
+        // The one that has the name already first: another one would replace it.
+        useless.sort_unstable_by_key(|&old| old == number);
+        while supply.spare.is_none()
+            && let Some(old) = useless.pop()
+        {
+            supply.spare = segments.reuse(&names::segment(old), number, bytes);
+            match supply.spare {
+                Some(_) => supply.number += 1,
+                None => segments.remove(old),
+            }
+        }
+        supply
+    }
+
     pub(super) fn has_spare(&self) -> bool {
         self.spare.is_some()
     }
@@ -185,8 +209,11 @@ impl Segments {
             }
             // Its header stays until the log gets here. It says another number, so an opening finds the log's end here;
             // and it has no later frame than the checkpoint that made it obsolete, so nothing is missed before it.
-            self.disk.rename(old, &names::segment(number))?;
-            self.disk.sync_names()?;
+            let new = names::segment(number);
+            if old != new {
+                self.disk.rename(old, &new)?;
+                self.disk.sync_names()?;
+            }
             Ok(Segment { number, file, bytes })
         };
         again().ok()
@@ -258,6 +285,13 @@ impl Segments {
         self.make(number, bytes)
     }
 
+    /// The segment in which a log goes on; `None` if who must not read the pool may have opened it.
+    pub(super) fn again(&self, number: u64) -> io::Result<Option<Segment>> {
+        let file = self.disk.open(&names::segment(number))?;
+        let bytes = file.len()? / PAGE * PAGE;
+        Ok(file.is_as_private()?.then_some(Segment { number, file, bytes }))
+    }
+
     /// The reserve as the first segment of a new log.
     pub(super) fn first_of_reserve(&self, number: u64) -> Option<Segment> {
         self.reuse(names::RESERVE, number, self.sizes.segment_min)
@@ -291,22 +325,34 @@ impl Writer {
         has_reserve: bool,
     ) -> Result<Writer, LogError> {
         let supply = Supply { number: first.number + 1, spare: None, has_reserve };
-        let mut writer = Writer {
+        let at = Position { segment: first.number, at: PAGE, frame: 1 };
+        let mut writer = Writer::at(segments, generation, first, at, supply);
+        let begun = writer.begin_segment();
+        begun.inspect_err(|_| writer.segments.remove(writer.first))?;
+        Ok(writer)
+    }
+
+    /// A log that goes on at this position, in `current`.
+    pub(super) fn at(
+        segments: Arc<Segments>,
+        generation: u128,
+        current: Segment,
+        position: Position,
+        supply: Supply,
+    ) -> Writer {
+        Writer {
             segments,
             generation,
-            first: first.number,
-            current: first,
-            at: PAGE,
-            frame: 1,
+            first: current.number,
+            current,
+            at: position.at,
+            frame: position.frame,
             supply: Arc::new(Mutex::new(supply)),
             failure: None,
             written_bytes: 0,
             header: Pages::zeroed(PAGE_BYTES),
             part: Pages::new(),
-        };
-        let begun = writer.begin_segment();
-        begun.inspect_err(|_| writer.segments.remove(writer.first))?;
-        Ok(writer)
+        }
     }
 
     pub(super) fn generation(&self) -> u128 {

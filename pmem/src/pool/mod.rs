@@ -14,8 +14,8 @@ use crate::error::{OpenError, SpaceError};
 use crate::medium::{Medium, MediumKind, written_over};
 use crate::offset::{HUGE_PAGE_BYTES, LINE, Offset, WORD};
 use crate::superblock::{
-    COPY_BYTES, COPY_WORDS, ENGINE_PARAMS, ENGINE_ROOTS, EXTENTS_MAX, Extent, Place, PoolKind,
-    SUPERBLOCK_BYTES, Superblock,
+    COPY_BYTES, COPY_WORDS, ENGINE_PARAMS, ENGINE_ROOTS, EXTENTS_MAX, Extent, LogEnd, Place,
+    PoolKind, SUPERBLOCK_BYTES, Superblock,
 };
 use crate::sync::{self, AtomicU64, Mutex};
 use copies::{read_copy, write_copies, write_copy};
@@ -366,7 +366,7 @@ impl<M: Medium> Pool<M> {
             GateState::Syncing | GateState::Clean => {
                 let _transition = self.transition.lock();
                 if self.gate.state() == GateState::Clean {
-                    self.mark(false, None)?;
+                    self.mark(false, None, None)?;
                     self.gate.set(GateState::Open);
                 }
                 Ok(())
@@ -404,12 +404,14 @@ impl<M: Medium> Pool<M> {
         *self.pairs_to_record.lock() = pairs;
     }
 
-    /// Records on the device that the pool is clean, with the number of pairs if known, or that it is dirty.
-    fn mark(&self, clean: bool, pairs: Option<u64>) -> io::Result<()> {
+    /// Records on the device that the pool is clean, with the number of pairs and the end of its log if these are known,
+    /// or that it is dirty.
+    fn mark(&self, clean: bool, pairs: Option<u64>, log_end: Option<LogEnd>) -> io::Result<()> {
         let mut superblock = self.superblock.lock();
         self.demand_own(&superblock)?;
         let mut marked = superblock.clone();
         marked.advance(clean, pairs);
+        marked.set_log_end(log_end);
         marked.place = self.place;
         write_copies(&self.medium, &marked);
         *superblock = marked;
@@ -505,11 +507,12 @@ impl<M: Medium> Pool<M> {
         match self.medium.kind() {
             // On `dax` every operation that returned is durable already.
             MediumKind::Dram | MediumKind::Dax => Ok(()),
-            MediumKind::Mapped => self.clean(count),
+            MediumKind::Mapped => self.clean(|| (count(), None)),
         }
     }
 
-    fn clean(&self, count: impl FnOnce() -> Option<u64>) -> io::Result<()> {
+    /// `record` says the number of pairs, and where the log ends. It is called while nobody has the right to write.
+    fn clean(&self, record: impl FnOnce() -> (Option<u64>, Option<LogEnd>)) -> io::Result<()> {
         let _transition = self.transition.lock();
         if self.gate.state() != GateState::Open {
             return Ok(());
@@ -521,7 +524,8 @@ impl<M: Medium> Pool<M> {
             self.gate.set(GateState::Open);
             return Err(error);
         }
-        let marked = self.mark(true, count());
+        let (pairs, log_end) = record();
+        let marked = self.mark(true, pairs, log_end);
         // Also if that failed: "clean" may reach the device by itself later, so the next writer
         // must say "dirty" first.
         self.gate.set(GateState::Clean);
@@ -534,13 +538,13 @@ impl<M: Medium> Pool<M> {
         count: impl FnOnce() -> Option<u64>,
         work: impl FnOnce() -> R,
     ) -> io::Result<R> {
-        self.clean(count)?;
+        self.clean(|| (count(), None))?;
         let _transition = self.transition.lock();
         if self.gate.state() == GateState::Open {
             // Somebody wrote since: what that was is on its way into the file, and `work` waits no longer for it.
             self.gate.close();
             let synced = self.medium.sync(0..self.medium.size());
-            let marked = synced.and_then(|()| self.mark(true, None));
+            let marked = synced.and_then(|()| self.mark(true, None, None));
             self.gate.set(GateState::Syncing);
             let result = marked.map(|()| work());
             self.gate.set(GateState::Clean);
@@ -554,7 +558,32 @@ impl<M: Medium> Pool<M> {
 
     /// Syncs and records the pool as clean, on every medium, with the number given to [`Pool::record_pairs`].
     pub fn close(&self) -> io::Result<()> {
-        self.clean(|| self.pairs_to_record.lock().take())
+        self.clean(|| (self.pairs_to_record.lock().take(), None))
+    }
+
+    /// As [`Pool::close`], of a pool with a log. `end_log` ends it while nobody has the right to write: so the pool holds
+    /// exactly what its checkpoint and its log say, and the next opening may go on with both.
+    pub fn close_logged(&self, end_log: impl FnOnce() -> Option<LogEnd>) -> io::Result<()> {
+        let mut end_log = Some(end_log);
+        let mut end = || end_log.take().and_then(|end_log| end_log());
+        self.clean(|| (self.pairs_to_record.lock().take(), end()))?;
+        let _transition = self.transition.lock();
+        if self.gate.state() == GateState::Clean
+            && let Some(end) = end()
+        {
+            // Nobody has written since it became clean.
+            let pairs = self.superblock.lock().pairs();
+            self.mark(true, pairs, Some(end))?;
+        }
+        Ok(())
+    }
+
+    /// Appends the superblock to a log that goes on. The log has no record of what was changed in it since the log
+    /// ended, and later changes are logged line by line.
+    pub fn log_superblock(&self) {
+        let _superblock = self.superblock.lock();
+        self.medium.flush_range(Offset(0), SUPERBLOCK_BYTES);
+        self.medium.fence();
     }
 }
 

@@ -101,6 +101,27 @@ fn extents_run_out_with_an_error() {
     assert!(pool.extend(|draft| draft.take_extent(1, 0, 64)).is_err());
 }
 
+/// What is changed behind the end of its log would be lost by a power loss after the log has gone on.
+#[test]
+fn the_log_of_a_pool_ends_while_nobody_may_write() {
+    let file = tempfile::tempfile().unwrap();
+    let pool = Pool::create(mapped(&file, true), &spec(), HERE).unwrap();
+    let end = LogEnd { segment: 3, page: 5, mark: 7 };
+    let ended = || {
+        assert!(pool.gate().enter().is_none());
+        Some(end)
+    };
+    pool.close_logged(ended).unwrap();
+    assert_eq!(pool.superblock().log_end(), Some(end));
+    drop(pool.write().unwrap());
+    assert_eq!(pool.superblock().log_end(), None);
+    pool.close().unwrap();
+    assert_eq!(pool.superblock().log_end(), None);
+    // Also of one that is clean already.
+    pool.close_logged(ended).unwrap();
+    assert_eq!(pool.superblock().log_end(), Some(end));
+}
+
 #[test]
 fn a_pool_is_dirty_while_open_and_clean_after() {
     let file = tempfile::tempfile().unwrap();

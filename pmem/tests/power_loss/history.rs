@@ -4,7 +4,7 @@
 use crate::crash::{Choice, Crash, CrashedDisk, Random};
 use crate::disk::{Fault, Handle, SimulatedDisk, State, UUID};
 use crate::pool::{Moment, Pool, WORDS, Words, hash};
-use pmem::durability::{Config, LogError, SafeCopy, Sizes, Steps};
+use pmem::durability::{Config, LogEnd, LogError, SafeCopy, Sizes, Steps};
 use pmem::line_log::LineLog;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -25,11 +25,14 @@ pub(crate) enum Step {
     Provide,
     /// What the keeper does.
     Keep,
+    /// The pool is closed, and opened by another process, whose log goes on.
+    Reopen,
 }
 
 use Step::*;
 
-pub(crate) const STEPS: [Step; 6] = [Operate, OperateLargely, Flush, Checkpoint, Provide, Keep];
+pub(crate) const STEPS: [Step; 7] =
+    [Operate, OperateLargely, Flush, Checkpoint, Provide, Keep, Reopen];
 
 /// A history, and how it is explored.
 #[derive(Clone, Debug)]
@@ -206,8 +209,13 @@ impl Run {
         let mut states = judge.states.split_off(floor);
         states.push((hash(words.iter().copied()), 0));
         let may_be_missing = judge.may_be_missing && floor == 0;
-        let run = Self::of(&judge.plan, disk, log, pool, states, may_be_missing, 0);
-        run.judge.lock().unwrap().verdict = std::mem::take(&mut judge.verdict);
+        let run = Self::of(&judge.plan, disk, log, pool, states, may_be_missing, judge.keeps);
+        {
+            let mut next = run.judge.lock().unwrap();
+            next.verdict = std::mem::take(&mut judge.verdict);
+            next.left = std::mem::take(&mut judge.left);
+            next.random = judge.random.clone();
+        }
         run
     }
 
@@ -242,19 +250,73 @@ impl Run {
         Arc::new(Run { disk, pool, log, steps, judge, value })
     }
 
+    /// Ends the log, as who closes the pool does.
+    pub(crate) fn close(&self) -> Option<LogEnd> {
+        self.pool.end();
+        // What it may hold, and then an empty epoch.
+        self.note_state();
+        let epoch = self.log.epoch() + 1;
+        self.judge.lock().unwrap().states.push((hash(self.pool.fenced().into_iter()), epoch));
+        let end = self.steps().ok().and_then(|steps| steps.end());
+        self.disk.show();
+        end
+    }
+
+    /// The same pool, closed, and opened by another process. Its log goes on where it was ended. If it was not ended, or
+    /// cannot go on, another one begins when it is needed.
+    pub(crate) fn reopened(&self) -> Arc<Run> {
+        let end = self.close();
+        let next = self.next_process();
+        let resumed = end.is_some_and(|end| next.resume(end).is_ok_and(|resumed| resumed));
+        let is_faultless = {
+            let plan = &self.judge.lock().unwrap().plan;
+            plan.fault.is_none() && plan.capacity.is_none()
+        };
+        if end.is_some() && !resumed && is_faultless {
+            next.judge.lock().unwrap().violation("its log did not go on".into());
+        }
+        next
+    }
+
+    /// Goes on with the log that ends at `end`; whether it could.
+    pub(crate) fn resume(&self, end: LogEnd) -> Result<bool, LogError> {
+        let (config, sizes) = self.config();
+        let (log, image) = (Arc::clone(&self.log), Arc::clone(&self.pool) as _);
+        let Some(steps) = Steps::resume(config, sizes, log, image, end)? else { return Ok(false) };
+        // The epoch that is sealed at once.
+        let state = (hash(self.pool.fenced().into_iter()), self.log.epoch() - 1);
+        self.judge.lock().unwrap().states.push(state);
+        let _ = self.steps.set(Arc::new(steps));
+        self.disk.show();
+        Ok(true)
+    }
+
+    /// The same on a disk that somebody else has filled, whose checkpoint the pool names.
+    pub(crate) fn resume_on_its_own(&self, end: LogEnd) -> Result<bool, LogError> {
+        let disk = Crash::of_killed(&self.disk.state());
+        let found = SafeCopy::find(Arc::new(disk)).ok().flatten();
+        *self.pool.named.lock().unwrap() = [found.map(|safe| safe.generation()), None];
+        self.resume(end)
+    }
+
+    fn config(&self) -> (Config, Sizes) {
+        let size = self.judge.lock().unwrap().plan.segment_bytes;
+        let sizes = Sizes { segment_min: size, segment_max: size, chunk: 4096 };
+        let config = Config {
+            disk: Arc::new(Handle(Arc::clone(&self.disk))),
+            uuid: UUID,
+            interval: Duration::ZERO,
+            checkpoint_bytes_min: Some(3 << 12),
+            is_in_doubt: self.is_in_doubt(),
+            clock: SystemTime::now,
+        };
+        (config, sizes)
+    }
+
     /// Begins the log, if that has not been done.
     pub(crate) fn steps(&self) -> Result<&Arc<Steps>, LogError> {
         if self.steps.get().is_none() {
-            let size = self.judge.lock().unwrap().plan.segment_bytes;
-            let sizes = Sizes { segment_min: size, segment_max: size, chunk: 4096 };
-            let config = Config {
-                disk: Arc::new(Handle(Arc::clone(&self.disk))),
-                uuid: UUID,
-                interval: Duration::ZERO,
-                checkpoint_bytes_min: Some(3 << 12),
-                is_in_doubt: self.is_in_doubt(),
-                clock: SystemTime::now,
-            };
+            let (config, sizes) = self.config();
             let (log, image) = (Arc::clone(&self.log), Arc::clone(&self.pool) as _);
             let steps = Steps::begin(config, sizes, log, image)?;
             let _ = self.steps.set(Arc::new(steps));
@@ -328,6 +390,7 @@ impl Run {
             Checkpoint => self.checkpoint(Steps::checkpoint),
             Provide => steps.provide_spare(),
             Keep => self.checkpoint(Steps::keep),
+            Reopen => unreachable!("another run goes on"),
         };
         // What is promised by now may be more than at the last call.
         self.disk.show();
@@ -353,8 +416,12 @@ impl Verdict {
 
 /// Explores a history. `keeps` of the disks that crashes leave are returned.
 pub(crate) fn explore(plan: &Plan, former: Option<&Left>, keeps: usize) -> (Verdict, Vec<Left>) {
-    let run = Run::begin(plan, former, keeps);
+    let mut run = Run::begin(plan, former, keeps);
     for &step in &plan.steps {
+        if step == Reopen {
+            run = run.reopened();
+            continue;
+        }
         // With a fault, a step may fail; without one, none does.
         if let Err(error) = run.take(step)
             && plan.fault.is_none()

@@ -12,6 +12,7 @@ mod history;
 mod killed;
 mod others;
 mod pool;
+mod resumed;
 mod small;
 
 use crash::Random;

@@ -22,11 +22,9 @@ const LOG_BYTES: u64 = 256 << 20;
 
 impl Shared {
     pub(super) fn is_checkpoint_due(&self) -> bool {
-        let since = self.log_bytes_at_checkpoint.load(Ordering::Relaxed);
-        let grown = self.log_written_bytes.load(Ordering::Relaxed).saturating_sub(since);
         let pool = self.checkpoint_bytes.load(Ordering::Relaxed);
         let usual = LOG_BYTES.min(pool.saturating_mul(LOG_PER_POOL));
-        grown >= pool.max(self.checkpoint_bytes_min.unwrap_or(usual))
+        self.log_bytes() >= pool.max(self.checkpoint_bytes_min.unwrap_or(usual))
     }
 
     pub(super) fn keep(&self) {
@@ -180,6 +178,7 @@ impl Shared {
         self.checkpoint_written_bytes.fetch_add(written, Ordering::Relaxed);
         self.checkpoints.fetch_add(1, Ordering::Relaxed);
         self.log_bytes_at_checkpoint.store(log_bytes, Ordering::Relaxed);
+        self.former_log_bytes.store(0, Ordering::Relaxed);
         let mut writing = held(&self.writing);
         writing.obsolete_before = log.segment;
         let mut waiting = held(&self.waiting);
@@ -250,6 +249,7 @@ impl Shared {
             writing.writer = writer;
             writing.others = others;
         }
+        self.log.start();
         self.begin_epochs();
         self.checkpoint().inspect_err(|error| self.abandon(error))
     }

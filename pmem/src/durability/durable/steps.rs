@@ -6,6 +6,7 @@ use super::Durable;
 use super::{Config, Image, LogUse, Shared};
 use crate::durability::LogError;
 use crate::line_log::LineLog;
+use crate::superblock::LogEnd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -30,6 +31,25 @@ impl Steps {
         image: Arc<dyn Image>,
     ) -> Result<Steps, LogError> {
         Ok(Steps { shared: Shared::begin(config, sizes, log, image)? })
+    }
+
+    /// As [`Durable::resume`].
+    pub fn resume(
+        config: Config,
+        sizes: Sizes,
+        log: Arc<LineLog>,
+        image: Arc<dyn Image>,
+        end: LogEnd,
+    ) -> Result<Option<Steps>, LogError> {
+        let resumed = Shared::resume(config, sizes, log, image, end)?;
+        Ok(resumed.map(|shared| Steps { shared }))
+    }
+
+    /// As [`Durable::end`].
+    pub fn end(&self) -> Option<LogEnd> {
+        let end = self.shared.end();
+        self.shared.log.stop();
+        end
     }
 
     /// Writes what was appended so far; whether there was anything.

@@ -1,0 +1,225 @@
+//! A log that goes on where an earlier process has ended it.
+//!
+//! Who closes a pool ends its log while nobody has the right to write: the log's last frame has nothing but a random
+//! mark, and the pool records where that frame is, with the mark ([`LogEnd`]). From then on the checkpoint and the log are exactly what the pool holds, as
+//! they are while a process writes on. So the next one writes on, behind that frame and in the same generation, and
+//! makes no checkpoint.
+//!
+//! It goes on only if nothing else can have become of pool or log since. The record is void once the pool has been
+//! opened for writing. Nothing of the generation may follow the last frame: if something does, another process has gone
+//! on, and this pool is an older copy that was put back. And the frame must have the mark: without it, the log may be
+//! that of another copy of the pool, which went on from the same checkpoint. In all these cases a log of a new generation
+//! begins, with a checkpoint.
+//!
+//! *Why no old frame can be taken for a new one.* Frames of a generation are numbered on across processes, so those in
+//! reused space have lower numbers. Where frames lie that a killed process wrote behind the last one, the pool is not
+//! clean, and the next log has another generation.
+
+use super::super::checkpoint::{Checkpoint, Places};
+use super::super::disk::{PAGE_BYTES, recognises};
+use super::super::frame::{FRAME_HEADER_WORDS, FrameHeader};
+use super::super::pages::Pages;
+use super::super::writer::{Position, Segments, Supply, Writer};
+use super::super::{Sizes, held, names};
+use super::{Config, Durable, Image, Shared, State, Writing, header_of};
+use crate::durability::{LogError, RestoreError};
+use crate::line_log::{LineLog, Room};
+use crate::superblock::LogEnd;
+use crate::sync::forks;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+const PAGE: u64 = PAGE_BYTES as u64;
+
+/// A log that was ended, as it is found.
+struct Ended {
+    checkpoint: Checkpoint,
+    /// Where the next frame goes.
+    position: Position,
+    /// The epoch of the last one.
+    epoch: u64,
+    /// Bytes of the log since the checkpoint.
+    log_bytes: u64,
+    /// Segments that are of no use.
+    useless: Vec<u64>,
+}
+
+impl Durable {
+    /// Goes on with the log that ends at `end`, where the pool was closed. Nobody may have changed the pool since, but
+    /// for its superblock, which is to be [appended](crate::Pool::log_superblock) first. `None`: there is no such log,
+    /// or something follows its end. Then [`Durable::start`] begins another one.
+    pub fn resume(
+        config: Config,
+        log: Arc<LineLog>,
+        image: Arc<dyn Image>,
+        end: LogEnd,
+    ) -> Result<Option<Durable>, LogError> {
+        let Some(shared) = Shared::resume(config, Sizes::default(), log, image, end)? else {
+            return Ok(None);
+        };
+        let shared = Arc::new(shared);
+        let mut durable = Durable { shared, threads: Vec::new(), forks_at_start: forks() };
+        // If one cannot be started, the log ends as it was found.
+        durable.start_threads().inspect_err(|_| durable.stop())?;
+        Ok(Some(durable))
+    }
+
+    /// Ends the log, and says where, if the next process may go on there. Nobody may change the pool until it is
+    /// recorded as clean.
+    pub fn end(mut self) -> Option<LogEnd> {
+        self.end_threads();
+        let end = self.shared.end();
+        self.stop();
+        end
+    }
+}
+
+impl Shared {
+    pub(super) fn resume(
+        config: Config,
+        sizes: Sizes,
+        log: Arc<LineLog>,
+        image: Arc<dyn Image>,
+        end: LogEnd,
+    ) -> Result<Option<Shared>, LogError> {
+        let (disk, uuid) = (Arc::clone(&config.disk), config.uuid);
+        if config.is_in_doubt {
+            return Ok(None);
+        }
+        disk.sync_names().map_err(LogError::io("syncing", disk.path("")))?;
+        let segments = Arc::new(Segments { disk: Arc::clone(&disk), uuid, sizes });
+        let reading = || LogError::io("reading", disk.path(""));
+        let Some(ended) = find(&segments, end).map_err(reading())? else { return Ok(None) };
+        let Some(current) = segments.again(end.segment).map_err(reading())? else {
+            return Ok(None);
+        };
+        let places = Arc::new(Places::new(Arc::clone(&disk), uuid, sizes.chunk));
+        places.settle()?;
+        // The pool may grow by now, and needs room for that first.
+        log.grow_with(Arc::clone(&places) as Arc<dyn Room>);
+        let reserved = places.reserve(image.bytes_at_hand());
+        reserved.inspect_err(|_| log.grow_alone())?;
+        let Ended { checkpoint, position, epoch, log_bytes, mut useless } = ended;
+        let header = &checkpoint.header;
+        let others: Vec<u64> = (header.log.segment..end.segment).collect();
+        let has_reserve = segments.provide_reserve(&mut useless).is_ok();
+        if !has_reserve && others.is_empty() {
+            // With one segment and nothing else the log would come to an end.
+            log.grow_alone();
+            return Ok(None);
+        }
+        let (next, bytes) = (end.segment + 1, segments.bytes(image.bytes()));
+        let supply = Supply::behind(next, &segments, bytes, has_reserve, &mut useless);
+        useless.into_iter().for_each(|number| segments.remove(number));
+        let writer =
+            Writer::at(Arc::clone(&segments), header.generation, current, position, supply);
+        let shared = Shared::of(config, log, image, segments, places, writer, others);
+        shared.former_log_bytes.store(log_bytes, Ordering::Relaxed);
+        shared.checkpoint_bytes.store(header.image_bytes, Ordering::Relaxed);
+        held(&shared.waiting).state = State::Based;
+        shared.log.start_from(epoch + 1);
+        shared.begin_epochs();
+        shared.publish(&held(&shared.writing));
+        Ok(Some(shared))
+    }
+
+    /// See [`Durable::end`]. No other thread uses the log any more.
+    pub(super) fn end(&self) -> Option<LogEnd> {
+        let mut writing = held(&self.writing);
+        let is_whole =
+            held(&self.waiting).state == State::Based && !self.is_in_doubt.load(Ordering::Relaxed);
+        // A helper may have appended something since the last epoch.
+        if !is_whole || self.write_epoch(&mut writing, false).is_err() {
+            return None;
+        }
+        let mark = random_mark();
+        let Writing { writer, pages, written, .. } = &mut *writing;
+        pages.resize(0);
+        pages.resize(FRAME_HEADER_WORDS);
+        *written = self.log.seal_into(pages);
+        pages.extend(ending(mark));
+        writer.write_epoch(*written, pages).ok()?;
+        let Position { segment, at, .. } = writer.position();
+        self.publish(&writing);
+        Some(LogEnd { segment, page: at / PAGE - 1, mark })
+    }
+}
+
+/// The content of the last frame: a record of no words, so nothing that is replayed.
+fn ending(mark: u64) -> [u64; 2] {
+    [mark, 0]
+}
+
+fn random_mark() -> u64 {
+    RandomState::new().hash_one(std::process::id())
+}
+
+/// The log that ends at `end`, if it is all there and nothing follows.
+fn find(segments: &Segments, end: LogEnd) -> io::Result<Option<Ended>> {
+    let (disk, uuid) = (&*segments.disk, segments.uuid);
+    let checkpoint = match Checkpoint::open(disk) {
+        Ok(Some(checkpoint)) if checkpoint.header.uuid == uuid => checkpoint,
+        Err(RestoreError::Io { source, .. }) => return Err(source),
+        Ok(_) | Err(_) => return Ok(None),
+    };
+    let (generation, begin) = (checkpoint.header.generation, checkpoint.header.log);
+    let is_before = (begin.segment, begin.at) <= (end.segment, end.page * PAGE);
+    if !is_before || end.page == 0 {
+        return Ok(None);
+    }
+    let (mut found, mut log_bytes, mut useless) = (0, 0, Vec::new());
+    for number in disk.names()?.iter().filter_map(|name| names::number_of(name)) {
+        let name = names::segment(number);
+        let is_own = recognises(disk, &name, uuid)? == Some(true);
+        let is_behind = number > end.segment;
+        let file = match disk.open(&name) {
+            Ok(file) if is_own => file,
+            _ if is_behind => return Ok(None),
+            _ => continue,
+        };
+        let header = header_of(&*file)?.filter(|header| header.generation == generation);
+        let is_of_log = header.is_some_and(|header| header.number == number);
+        match number {
+            _ if is_behind && is_of_log => return Ok(None),
+            number if (begin.segment..=end.segment).contains(&number) && is_of_log => {
+                found += 1;
+                log_bytes += file.len()?;
+            }
+            number => useless.push(number),
+        }
+    }
+    if found != end.segment - begin.segment + 1 {
+        return Ok(None);
+    }
+    let file = disk.open(&names::segment(end.segment))?;
+    let (mut last, mut next) = (Pages::zeroed(PAGE_BYTES), Pages::zeroed(PAGE_BYTES));
+    let (last_at, next_at) = (end.page * PAGE, (end.page + 1) * PAGE);
+    let is_read = file.read_at(last.bytes_mut(), last_at)? == PAGE_BYTES;
+    let last = match FrameHeader::read(last.words()) {
+        Some((frame, content))
+            if is_read
+                && frame.generation == generation
+                && frame.is_last
+                && content == ending(end.mark) =>
+        {
+            frame
+        }
+        _ => return Ok(None),
+    };
+    let is_old = last.number < begin.frame || last.epoch < checkpoint.header.to_epoch;
+    file.read_at(next.bytes_mut(), next_at)?;
+    let follows = FrameHeader::number_in(next.words(), generation);
+    if is_old || follows.is_some_and(|number| number > last.number) {
+        return Ok(None);
+    }
+    let unused_bytes = file.len()?.saturating_sub(next_at) + begin.at;
+    Ok(Some(Ended {
+        position: Position { segment: end.segment, at: next_at, frame: last.number + 1 },
+        epoch: last.epoch,
+        log_bytes: log_bytes.saturating_sub(unused_bytes),
+        useless,
+        checkpoint,
+    }))
+}
