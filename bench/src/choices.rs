@@ -57,6 +57,8 @@ pub enum Part {
     Bytes,
     /// Opening after power loss
     Open,
+    /// Opening a closed pool for one change
+    Reopen,
 }
 
 /// The choices for suite `durable` alone.

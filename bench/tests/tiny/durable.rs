@@ -39,7 +39,7 @@ fn every_part_has_its_rows() {
     let written = by(&rows, &own("periodic"), "written")[0].bytes_per_pair.unwrap();
     // A record of two words has four.
     assert!(written > 32.0, "{written}");
-    for op in ["open_after_power_loss", "read_files"] {
+    for op in ["open_after_power_loss", "read_files", "reopen_put", "reopen_put_anew"] {
         assert!(is_positive(of(&rows, op)[0].took_s), "{op}");
     }
     assert!(rows.iter().all(|row| row.medium.as_deref() == Some("disk")));

@@ -1,6 +1,6 @@
 //! What other operations notice of a log, and of a checkpoint that is being made.
 //!
-//! A pool that was closed makes a checkpoint when it is opened again, while operations run. That checkpoint is
+//! A pool that was closed, and whose log is gone, makes a checkpoint when it is opened, while operations run. That is
 //! measured. A thread looks keys up, or updates pairs, from the opening to the end of the checkpoint, and then for as
 //! long again.
 
@@ -190,7 +190,7 @@ pub(super) fn look_ups(name: &str, engine: Engine, setting: &Setting) -> Result<
     let (mut during, mut after) = (Rate::default(), Rate::default());
     let mut opened = 0;
     while opened < CHECKPOINTS_MAX && during.s < CHECKPOINTS_S {
-        let table = places[1].options(engine, setting, modes[1]).open_table(places[1].pool())?;
+        let table = places[1].opened_anew(engine, setting, modes[1])?;
         let reader = Worker::new(&table, setting, ORDERS[0]);
         std::thread::scope(|scope| {
             let thread = Builder::new().spawn_scoped(scope, || reader.read())?;
@@ -223,7 +223,7 @@ pub(super) fn changes(name: &str, engine: Engine, setting: &Setting) -> Result<V
     for mode in [Durability::Periodic, Durability::Process] {
         let place = Place::new(setting)?;
         place.filled(engine, setting, mode)?.close()?;
-        let table = place.options(engine, setting, mode).open_table(place.pool())?;
+        let table = place.opened_anew(engine, setting, mode)?;
         let writer = Worker::new(&table, setting, ORDERS[1]);
         let mut latencies = Latencies::new()?;
         let mut rate = Rate::default();

@@ -12,6 +12,7 @@
 //! | `checkpoints` | how long single updates take while a checkpoint is made |
 //! | `bytes` | bytes written per put |
 //! | `open` | opening after power loss, beside reading the same files |
+//! | `reopen` | opening a closed pool, one put, `sync` and closing: time, and bytes written |
 
 mod beside;
 mod bytes;
@@ -21,6 +22,7 @@ mod opening;
 mod periodic;
 mod place;
 mod puts;
+mod reopening;
 mod rows;
 
 pub(crate) use rows::NAME;
@@ -58,6 +60,9 @@ pub fn of_engine(name: &str, engine: Engine, setting: &Setting) -> Result<Vec<Ro
     }
     if choices.has(Part::Open) {
         rows.extend(opening::round(name, engine, setting)?);
+    }
+    if choices.has(Part::Reopen) {
+        rows.extend(reopening::round(name, engine, setting)?);
     }
     Ok(rows)
 }

@@ -69,6 +69,26 @@ impl Place {
             .checkpoint_at(checkpoint_at(setting))
     }
 
+    /// Opens a table that was closed, whose log cannot go on. So it makes a checkpoint beside what operations run.
+    pub(super) fn opened_anew(
+        &self,
+        engine: Engine,
+        setting: &Setting,
+        durability: Durability,
+    ) -> Result<Table> {
+        if durability != Durability::Process {
+            let companions = self.logs.join("bench.firn.safe");
+            let entries = std::fs::read_dir(&companions);
+            for entry in entries.with_context(|| companions.display().to_string())? {
+                let entry = entry?;
+                if entry.file_name().as_encoded_bytes().starts_with(b"log.") {
+                    std::fs::remove_file(entry.path())?;
+                }
+            }
+        }
+        Ok(self.options(engine, setting, durability).open_table(&self.pool)?)
+    }
+
     /// A table with all pairs.
     pub(super) fn filled(
         &self,
