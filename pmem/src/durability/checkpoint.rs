@@ -12,7 +12,10 @@
 //! ```
 //!
 //! There are two such files. One holds the checkpoint. The other is room for the next one, and says so: it has another
-//! magic number, and nothing but that and the UUID counts. Both have space for the pool as large as it is, and the pool
+//! magic number, the version and the UUID. Of a file that held a checkpoint it also says how many bytes of that image
+//! are still there (word 4; word 5 is the CRC-32C of words 0 to 4). The next checkpoint reads them, and writes only the
+//! pages that differ. They count no more once it has begun: what a crash or a failed sync leaves then may be in the
+//! kernel's memory and not on the device. Both files have space for the pool as large as it is, and the pool
 //! grows only if they can. So a checkpoint takes no space, and however full the disk is, it can be made.
 
 use super::disk::{Disk, DiskFile, PAGE_BYTES, recognises};
@@ -23,13 +26,18 @@ use super::pages::{PAGE_WORDS, Pages};
 use super::writer::Position;
 use super::{CHUNK_BYTES_MAX, Image, held};
 use crate::line_log::Room;
+use kept::Kept;
 use std::io;
 use std::sync::{Arc, Mutex};
+
+mod kept;
 
 /// The version of the checkpoint's format.
 const VERSION: u64 = 2;
 /// Words of the header.
 const HEADER_WORDS: usize = 16;
+/// Word of a file that is room with the sum of those before it, the last of which says what is kept.
+const KEPT_SUM: usize = 5;
 const ROOM_MAGIC: u64 = u64::from_le_bytes(*b"FIRNROOM");
 const MAGIC: u64 = u64::from_le_bytes(*b"FIRNSAFE");
 /// The largest image: 16 TiB. A header that says more is no checkpoint's.
@@ -240,7 +248,7 @@ impl Places {
         }
         let file = disk.create(name).map_err(made())?;
         // Before it takes any space: what a crash leaves is recognised, and used again.
-        let begun = self.mark_as_room(&*file);
+        let begun = self.mark_as_room(&*file, 0);
         begun.map_err(|error| {
             let _ = disk.remove(name);
             made()(error)
@@ -250,12 +258,27 @@ impl Places {
         Ok(true)
     }
 
-    fn mark_as_room(&self, file: &dyn DiskFile) -> io::Result<()> {
+    /// `kept_bytes` are those of an image behind it that is on the device.
+    fn mark_as_room(&self, file: &dyn DiskFile, kept_bytes: u64) -> io::Result<()> {
         let mut page = Pages::zeroed(PAGE_BYTES);
-        let halves = [self.uuid as u64, (self.uuid >> 64) as u64];
-        page.words_mut()[..2].copy_from_slice(&[ROOM_MAGIC, VERSION]);
-        page.words_mut()[2..4].copy_from_slice(&halves);
+        let words = page.words_mut();
+        let [low, high] = [self.uuid as u64, (self.uuid >> 64) as u64];
+        words[..KEPT_SUM].copy_from_slice(&[ROOM_MAGIC, VERSION, low, high, kept_bytes]);
+        words[KEPT_SUM] = checksum(0, &words[..KEPT_SUM]).into();
         file.write_durably_at(page.bytes(), 0)
+    }
+
+    /// Bytes of the image in a file that are known to be on the device: those of a checkpoint, or of what was one.
+    fn kept_bytes(&self, file: &dyn DiskFile) -> io::Result<u64> {
+        let mut page = Pages::zeroed(PAGE_BYTES);
+        file.read_at(page.bytes_mut(), 0)?;
+        let words = page.words();
+        if let Ok(header) = Header::decode(words) {
+            return Ok(if header.uuid == self.uuid { header.image_bytes } else { 0 });
+        }
+        let is_room = words[..2] == [ROOM_MAGIC, VERSION] && whole(words[2], words[3]) == self.uuid;
+        let is_whole = words[KEPT_SUM] == u64::from(checksum(0, &words[..KEPT_SUM]));
+        Ok(if is_room && is_whole { words[KEPT_SUM - 1] } else { 0 })
     }
 
     /// Makes certain that the checkpoint that there is will be there after a power loss. Its header may have been
@@ -307,10 +330,12 @@ impl Places {
         };
         let file =
             file.ok_or_else(|| LogError::InTheWay { path: self.disk.path(CHECKPOINTS[place]) })?;
-        let marked = self.mark_as_room(&*file);
+        // What cannot be read is written.
+        let kept_bytes = self.kept_bytes(&*file).unwrap_or(0);
+        let marked = self.mark_as_room(&*file, 0);
         marked.map_err(failed(&*self.disk, "writing", place))?;
         let sums = Pages::zeroed(sums_bytes(image_bytes, self.chunk_bytes) as usize);
-        Ok(Draft { places: self, place, number, file, is_new, image_bytes, sums })
+        Ok(Draft { places: self, place, number, file, is_new, kept_bytes, image_bytes, sums })
     }
 
     /// What was the checkpoint until the one in `place` was there is room now. It would restore an old state if the
@@ -319,7 +344,8 @@ impl Places {
         let other = 1 - place;
         let file = held(&self.reserved).files[other].clone();
         let Some(file) = file else { return Ok(()) };
-        let marked = self.mark_as_room(&*file);
+        let kept_bytes = self.kept_bytes(&*file).unwrap_or(0);
+        let marked = self.mark_as_room(&*file, kept_bytes);
         marked.map_err(failed(&*self.disk, "writing", other))?;
         if file.is_as_private().unwrap_or(true) {
             return Ok(());
@@ -350,6 +376,8 @@ pub(super) struct Draft<'a> {
     file: Arc<dyn DiskFile>,
     /// Zeros need not be written.
     is_new: bool,
+    /// Up to here the file has an earlier image, and pages that are as they were need not be written.
+    kept_bytes: u64,
     image_bytes: u64,
     sums: Pages,
 }
@@ -364,6 +392,7 @@ impl Draft<'_> {
         held(&self.places.reserved).are_new[self.place] = false;
         let chunk_bytes = self.places.chunk_bytes;
         let mut chunk = Pages::new();
+        let mut kept = Kept::new(&*self.file, self.kept_bytes);
         let mut written = 0;
         for (index, at) in (0..self.image_bytes).step_by(chunk_bytes as usize).enumerate() {
             beside();
@@ -375,8 +404,12 @@ impl Draft<'_> {
             if self.is_new && chunk.words().iter().all(|&word| word == 0) {
                 continue;
             }
-            self.file.write_at(chunk.bytes(), PAGE + at).map_err(self.failed("writing"))?;
-            written += chunk.bytes().len() as u64;
+            for range in kept.different(at, &chunk) {
+                let part = &chunk.bytes()[range.clone()];
+                let part_at = PAGE + at + range.start as u64;
+                self.file.write_at(part, part_at).map_err(self.failed("writing"))?;
+                written += part.len() as u64;
+            }
         }
         let sums_at = sums_at(self.image_bytes);
         self.file.write_at(self.sums.bytes(), sums_at).map_err(self.failed("writing"))?;

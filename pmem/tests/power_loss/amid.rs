@@ -4,7 +4,7 @@
 use crate::crash::{Choice, Crash};
 use crate::disk::{Fault, Handle, SimulatedDisk, State, UUID};
 use crate::histories;
-use crate::pool::{Pool, WORDS, Words};
+use crate::pool::{OPERATIONS_KEPT, Pool, WORDS, Words};
 use pmem::durability::{Config, SafeCopy, Sizes, Steps};
 use pmem::line_log::LineLog;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -56,8 +56,7 @@ struct Run {
 /// The pool after the operations with the values from 1 to `last`.
 fn after(last: u64) -> Vec<u64> {
     let pool = Pool::of(&[0; WORDS], Arc::new(LineLog::new(0).unwrap()));
-    // Each writes over what the eighth before it has written.
-    (last.saturating_sub(7).max(1)..=last).for_each(|value| pool.operate(value));
+    (last.saturating_sub(OPERATIONS_KEPT - 1).max(1)..=last).for_each(|value| pool.operate(value));
     pool.fenced()
 }
 

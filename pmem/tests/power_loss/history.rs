@@ -380,6 +380,20 @@ impl Run {
         made
     }
 
+    /// A checkpoint during which nothing happens.
+    pub(crate) fn checkpoint_quietly(self: &Arc<Run>) -> Result<(), LogError> {
+        let (steps, run) = (Arc::clone(self.steps()?), Arc::clone(self));
+        *self.pool.beside.lock().unwrap() = Some(Box::new(move |moment| {
+            if moment == Moment::Wait {
+                run.note_state();
+            }
+        }));
+        let made = steps.checkpoint();
+        *self.pool.beside.lock().unwrap() = None;
+        self.disk.show();
+        made
+    }
+
     /// Takes a step; mutations only if they are admitted.
     pub(crate) fn take(self: &Arc<Run>, step: Step) -> Result<(), LogError> {
         let steps = self.steps()?;

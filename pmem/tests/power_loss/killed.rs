@@ -4,14 +4,13 @@
 use crate::crash::Random;
 use crate::disk::State;
 use crate::history::{Plan, Run, Step, Verdict};
+use crate::pool::CHECKPOINT_BYTES;
 use std::sync::Arc;
 
 use Step::*;
 
 /// Half of the smaller one is full when it begins: the next is made at once.
 const SEGMENTS_BYTES: [u64; 2] = [8 << 10, 16 << 10];
-/// Of a pool of two pages: a header, them, and their sums.
-const CHECKPOINT_BYTES: u64 = 16 << 10;
 /// Segments that a directory has, at most, beside the log since the last checkpoint.
 const SEGMENTS_BESIDE: u64 = 4;
 /// Processes that are killed in a row at the same call.

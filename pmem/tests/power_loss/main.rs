@@ -9,6 +9,7 @@ mod disk;
 mod faults;
 mod futures;
 mod history;
+mod kept;
 mod killed;
 mod others;
 mod pool;

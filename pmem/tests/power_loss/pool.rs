@@ -11,6 +11,12 @@ use std::sync::{Arc, Mutex};
 
 /// Words of the pool: two pages, which are two chunks of a checkpoint.
 pub(crate) const WORDS: usize = 1024;
+/// Bytes of its checkpoint, with the header and the sums.
+pub(crate) const CHECKPOINT_BYTES: u64 = (2 << 12) + WORDS as u64 * WORD;
+/// So many operations in a row change both pages, and as many only the first one, in turn.
+const TURN: u64 = 8;
+/// After so many operations the first one is written over.
+pub(crate) const OPERATIONS_KEPT: u64 = 2 * TURN;
 /// Words that a large operation writes: more than a page has.
 const LARGE_WORDS: std::ops::Range<u64> = 300..900;
 
@@ -163,7 +169,7 @@ impl Pool {
         self.words.store(Offset(at * WORD), value);
     }
 
-    /// An operation: a word of one chunk, and then one of the other.
+    /// An operation: a word of one chunk, and then one of the other, or in every other [`TURN`] another one of the same.
     pub(crate) fn operate(&self, value: u64) {
         self.begin(value);
         self.end();
@@ -172,15 +178,18 @@ impl Pool {
     /// The first half of one.
     pub(crate) fn begin(&self, value: u64) {
         self.end();
-        self.store(value % 8, value);
-        *self.in_flight.lock().unwrap() = Some((value % 8, value));
+        self.store(value % TURN, value);
+        *self.in_flight.lock().unwrap() = Some((value % TURN, value));
     }
 
     /// The second half.
     pub(crate) fn end(&self) {
         let Some((at, value)) = self.in_flight.lock().unwrap().take() else { return };
         self.persist(at, 1);
-        let other = WORDS as u64 - 1 - value % 8;
+        let other = match value / TURN % 2 {
+            0 => WORDS as u64 - 1 - value % TURN,
+            _ => TURN + value % TURN,
+        };
         self.store(other, value);
         self.persist(other, 1);
     }

@@ -1,6 +1,7 @@
 //! Disks with little room: a pool whose checkpoint fits goes on for ever, and keeps what it promised.
 
 use crate::history::{Plan, Run, Step, Verdict};
+use crate::pool::CHECKPOINT_BYTES;
 use pmem::durability::LogError;
 use std::sync::Arc;
 
@@ -8,7 +9,6 @@ use Step::*;
 
 /// Many times what a checkpoint appends.
 const SEGMENT_BYTES: u64 = 64 << 10;
-const CHECKPOINT_BYTES: u64 = 16 << 10;
 /// The least that a pool takes: its checkpoints, a segment, and the reserve.
 const LEAST_BYTES: u64 = 2 * CHECKPOINT_BYTES + 2 * SEGMENT_BYTES;
 /// Looks of the keeper that are enough to give a pool room.
