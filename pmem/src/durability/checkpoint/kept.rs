@@ -29,7 +29,7 @@ impl Kept<'_> {
     /// nothing: of a pool that is written all over, one chunk in 64 is read.
     pub(super) fn different(&mut self, at: u64, chunk: &Pages) -> Vec<Range<usize>> {
         let all = chunk.bytes();
-        let whole = || vec![0..all.len()];
+        let whole = || std::iter::once(0..all.len()).collect();
         if self.unseen > 0 || at + all.len() as u64 > self.bytes {
             self.unseen = self.unseen.saturating_sub(1);
             return whole();
