@@ -15,6 +15,7 @@ mod disk;
 #[expect(dead_code, reason = "some of it only the tests use")]
 #[path = "../tests/power_loss/history.rs"]
 mod history;
+#[expect(dead_code, reason = "some of it only the tests use")]
 #[path = "../tests/power_loss/pool.rs"]
 mod pool;
 
