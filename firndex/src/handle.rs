@@ -294,9 +294,9 @@ impl Handle {
         let is_whole = logged.is_ok();
         let closed = self.pool.close_logged(|| durable.end().filter(|_| is_whole));
         if !is_whole && closed.is_ok() {
-            // A log that could not be written to its end is older than the pool, which is clean by now. The next opening
-            // must not use it. If this fails, too, that still makes a new checkpoint. Only power loss before that goes
-            // back.
+            // A log that could not be written to its end is older than the pool, which is clean by now. The next
+            // opening must not use it. If this fails, too, that still makes a new checkpoint. Only power loss before
+            // that goes back.
             let _ = self.pool.set_logged(None);
         }
         (logged.map_err(Into::into), closed)

@@ -190,8 +190,8 @@ impl LineLog {
         self.state.fetch_or(ON, Ordering::SeqCst);
     }
 
-    /// As [`LineLog::start`], of a log that goes on: `epoch` is the first of it. To be called before any other thread uses
-    /// the log.
+    /// As [`LineLog::start`], of a log that goes on: `epoch` is the first of it. To be called before any other thread
+    /// uses the log.
     pub fn start_from(&self, epoch: u64) {
         self.epoch.store(epoch, Ordering::Relaxed);
         self.start();

@@ -404,8 +404,8 @@ impl<M: Medium> Pool<M> {
         *self.pairs_to_record.lock() = pairs;
     }
 
-    /// Records on the device that the pool is clean, with the number of pairs and the end of its log if these are known,
-    /// or that it is dirty.
+    /// Records on the device that the pool is clean, with the number of pairs and the end of its log if these are
+    /// known, or that it is dirty.
     fn mark(&self, clean: bool, pairs: Option<u64>, log_end: Option<LogEnd>) -> io::Result<()> {
         let mut superblock = self.superblock.lock();
         self.demand_own(&superblock)?;
@@ -561,8 +561,8 @@ impl<M: Medium> Pool<M> {
         self.clean(|| (self.pairs_to_record.lock().take(), None))
     }
 
-    /// As [`Pool::close`], of a pool with a log. `end_log` ends it while nobody has the right to write: so the pool holds
-    /// exactly what its checkpoint and its log say, and the next opening may go on with both.
+    /// As [`Pool::close`], of a pool with a log. `end_log` ends it while nobody has the right to write: so the pool
+    /// holds exactly what its checkpoint and its log say, and the next opening may go on with both.
     pub fn close_logged(&self, end_log: impl FnOnce() -> Option<LogEnd>) -> io::Result<()> {
         let mut end_log = Some(end_log);
         let mut end = || end_log.take().and_then(|end_log| end_log());

@@ -5,8 +5,9 @@
 //!              | 4 | low half of the sequence number | mark |
 //! ```
 //!
-//! The checkpoint and the log up to there are exactly what the pool holds. Like the [number of pairs](super::pairs), the
-//! records name the sequence number of the change that wrote them, so that whatever changes the pool makes them void.
+//! The checkpoint and the log up to there are exactly what the pool holds. Like the [number of pairs](super::pairs),
+//! the records name the sequence number of the change that wrote them, so that whatever changes the pool makes them
+//! void.
 
 use super::{Superblock, halves, low};
 

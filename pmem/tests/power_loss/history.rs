@@ -262,8 +262,8 @@ impl Run {
         end
     }
 
-    /// The same pool, closed, and opened by another process. Its log goes on where it was ended. If it was not ended, or
-    /// cannot go on, another one begins when it is needed.
+    /// The same pool, closed, and opened by another process. Its log goes on where it was ended. If it was not ended,
+    /// or cannot go on, another one begins when it is needed.
     pub(crate) fn reopened(&self) -> Arc<Run> {
         let end = self.close();
         let next = self.next_process();

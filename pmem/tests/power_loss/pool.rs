@@ -169,7 +169,8 @@ impl Pool {
         self.words.store(Offset(at * WORD), value);
     }
 
-    /// An operation: a word of one chunk, and then one of the other, or in every other [`TURN`] another one of the same.
+    /// An operation: a word of one chunk, and then one of the other, or in every other [`TURN`] another one of the
+    /// same.
     pub(crate) fn operate(&self, value: u64) {
         self.begin(value);
         self.end();

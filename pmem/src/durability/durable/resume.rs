@@ -1,15 +1,15 @@
 //! A log that goes on where an earlier process has ended it.
 //!
 //! Who closes a pool ends its log while nobody has the right to write: the log's last frame has nothing but a random
-//! mark, and the pool records where that frame is, with the mark ([`LogEnd`]). From then on the checkpoint and the log are exactly what the pool holds, as
-//! they are while a process writes on. So the next one writes on, behind that frame and in the same generation, and
-//! makes no checkpoint.
+//! mark, and the pool records where that frame is, with the mark ([`LogEnd`]). From then on the checkpoint and the log
+//! are exactly what the pool holds, as they are while a process writes on. So the next one writes on, behind that frame
+//! and in the same generation, and makes no checkpoint.
 //!
 //! It goes on only if nothing else can have become of pool or log since. The record is void once the pool has been
 //! opened for writing. Nothing of the generation may follow the last frame: if something does, another process has gone
 //! on, and this pool is an older copy that was put back. And the frame must have the mark: without it, the log may be
-//! that of another copy of the pool, which went on from the same checkpoint. In all these cases a log of a new generation
-//! begins, with a checkpoint.
+//! that of another copy of the pool, which went on from the same checkpoint. In all these cases a log of a new
+//! generation begins, with a checkpoint.
 //!
 //! *Why no old frame can be taken for a new one.* Frames of a generation are numbered on across processes, so those in
 //! reused space have lower numbers. Where frames lie that a killed process wrote behind the last one, the pool is not
