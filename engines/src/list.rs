@@ -74,6 +74,7 @@ macro_rules! list {
             }
 
             /// As [`Describe::open_words`], with the table's hot path.
+            #[inline(never)]
             pub fn open_words<M: Medium>(
                 self,
                 pool: Arc<Pool<M>>,
@@ -101,6 +102,7 @@ macro_rules! list {
             }
 
             /// As [`Describe::open_bytes`], with the store's hot path.
+            #[inline(never)]
             pub fn open_bytes<M: Medium>(
                 self,
                 pool: Arc<Pool<M>>,

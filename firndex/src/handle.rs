@@ -319,7 +319,7 @@ impl Handle {
             return self.commit();
         }
         let io = |source| Error::Io { action: "syncing the pool", source };
-        self.look(|| self.pool.sync_counted(|| Some(count())).map_err(io))
+        self.look(|| self.pool.sync_counted(&|| Some(count())).map_err(io))
     }
 
     pub(crate) fn file(&self) -> Option<&PoolFile> {

@@ -7,6 +7,7 @@ use pmem::heap::{Audit, Corrupt};
 use pmem::{Medium, Offset};
 
 impl<M: Medium> Core<M> {
+    #[inline(never)]
     pub(super) fn check(&self) -> CheckReport {
         let _at_rest = self.signal.hold();
         let mut report = CheckReport::default();

@@ -11,6 +11,7 @@ use pmem::{Medium, Offset};
 use std::collections::HashMap;
 
 impl<M: Medium> Core<M> {
+    #[inline(never)]
     pub(super) fn check(&self) -> CheckReport {
         let mut report = CheckReport::default();
         self.check_level_1(&mut report);

@@ -25,6 +25,7 @@ impl<M: Medium> Pool<M> {
     /// # Panics
     ///
     /// The note is longer than [`NOTE_BYTES_MAX`].
+    #[inline(never)]
     pub fn set_note(&self, note: &[u8]) -> Result<(), SpaceError> {
         assert!(note.len() <= NOTE_BYTES_MAX, "a note of {} bytes", note.len());
         let bytes = (WORD + note.len() as u64).next_multiple_of(LINE);
@@ -44,6 +45,7 @@ impl<M: Medium> Pool<M> {
     }
 
     /// The note, if there is a whole one.
+    #[inline(never)]
     pub fn note(&self) -> Option<Vec<u8>> {
         note_in(&self.superblock(), |at| Some(self.medium().load(at)))
     }
