@@ -3,7 +3,7 @@
 use super::helper::{Background, Helpers, Signal};
 use super::mutation::Likely;
 use super::operations::Operations;
-use super::paths::{mutate, mutate_many};
+use super::paths::{mutate, mutate_dyn, mutate_many};
 use super::scan::Scanned;
 use crate::Settings;
 use index::{
@@ -165,9 +165,8 @@ where
         expected: Option<V>,
         new: Option<V>,
     ) -> Result<Exchange<V>, Error> {
-        let found = mutate(&*self.core, key, Likely::exchange(expected, new), |found| {
-            Change::if_expected(is_same_state(found, expected), new)
-        })?;
+        let decide = |found| Change::if_expected(is_same_state(found, expected), new);
+        let found = mutate_dyn(&*self.core, key, Likely::exchange(expected, new), &decide)?;
         Ok(if is_same_state(found, expected) { Ok(()) } else { Err(found) })
     }
 
