@@ -383,7 +383,7 @@ impl Handle {
             && let Some(expected) = self.pool.recorded_pairs()
             && pairs != expected
         {
-            whole.fault(|| {
+            whole.fault(&|| {
                 format!("{pairs} pairs were found, and the pool had {expected} when it was closed")
             });
         }

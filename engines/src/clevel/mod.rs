@@ -169,7 +169,8 @@ impl<M: Medium> Clevel<M> {
         let started = Instant::now();
         core.recover()?;
         let scan_time = started.elapsed();
-        let helpers = Helpers::start(&core, &settings, core.pool.is_read_only());
+        let helpers =
+            Helpers::start(Arc::<Core<M>>::clone(&core), &settings, core.pool.is_read_only());
         Ok(Clevel { core, helpers: Some(helpers), scan_time })
     }
 
@@ -207,7 +208,9 @@ impl<M: Medium> Drop for Clevel<M> {
 
 impl<M: Medium> Background for Core<M> {
     /// Some 150 us of work.
-    const TURNS_AT_ONCE: Option<u32> = Some(4);
+    fn turns_at_once(&self) -> Option<u32> {
+        Some(4)
+    }
 
     fn signal(&self) -> &Signal {
         &self.signal

@@ -54,7 +54,7 @@ pub(crate) struct Helped<T: Background + Upkeep> {
 
 impl<T: Background + Upkeep> Helped<T> {
     pub(crate) fn start(core: &Arc<T>, settings: &Settings) -> Self {
-        let helpers = Helpers::start(core, settings, core.pool().is_read_only());
+        let helpers = Helpers::start(Arc::<T>::clone(core), settings, core.pool().is_read_only());
         Helped { core: Arc::clone(core), helpers: Some(helpers) }
     }
 }

@@ -261,12 +261,15 @@ impl<M: Medium> Heap<M> {
     fn taken_slots(&self, segment: u64) -> Vec<Offset> {
         let state = self.state(segment);
         let size = self.class_of_segment(segment).and_then(|class| self.classes.size(class));
-        let taken = |word: usize| {
+        let mut slots = Vec::new();
+        for word in 0..state.words() {
             let taken = state.valid_bits(word) & !state.bits(word).load(Ordering::Acquire);
-            (0..64).filter(move |bit| taken & 1 << bit != 0).map(move |bit| word as u64 * 64 + bit)
-        };
-        let at = |slot: u64| self.start_of(segment).add(slot * size.unwrap_or(0));
-        (0..state.words()).flat_map(taken).map(at).collect()
+            for bit in (0..64).filter(|bit| taken & 1 << bit != 0) {
+                let slot = word as u64 * 64 + bit;
+                slots.push(self.start_of(segment).add(slot * size.unwrap_or(0)));
+            }
+        }
+        slots
     }
 
     pub(super) fn is_empty(&self, segment: u64) -> bool {

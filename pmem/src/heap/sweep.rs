@@ -180,7 +180,7 @@ impl<M: Medium> Audit<'_, M> {
         let mut runs: Vec<(u64, u64)> = self.heap.free_runs.lock().iter().collect();
         runs.extend(self.heap.vacant_runs.lock().iter());
         runs.extend(self.heap.reserved_run.get());
-        findable.extend(runs.into_iter().flat_map(|(first, len)| first..first + len));
+        runs.into_iter().for_each(|(first, len)| findable.extend(first..first + len));
         // A damaged heap hands out nothing, so nothing of it has to be found.
         let is_lost =
             |segment| !findable.contains(&segment) && !self.heap.damaged.load(Ordering::Relaxed);

@@ -68,9 +68,10 @@ pub fn note_in(superblock: &Superblock, load: impl Fn(Offset) -> Option<u64>) ->
     if len > NOTE_BYTES_MAX || extent.bytes < WORD + len as u64 {
         return None;
     }
-    let words = (1..).map(|index| load(extent.start.word(index)));
-    let words: Option<Vec<u64>> = words.take(len.div_ceil(WORD as usize)).collect();
-    let mut note: Vec<u8> = words?.into_iter().flat_map(u64::to_le_bytes).collect();
+    let mut note = Vec::with_capacity(len.next_multiple_of(WORD as usize));
+    for index in 1..=len.div_ceil(WORD as usize) as u64 {
+        note.extend_from_slice(&load(extent.start.word(index))?.to_le_bytes());
+    }
     note.truncate(len);
     (len > 0 && head(&note) == first).then_some(note)
 }
