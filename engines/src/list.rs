@@ -63,6 +63,7 @@ macro_rules! list {
             }
 
             /// As [`Describe::salvage`].
+            #[inline(never)]
             pub fn salvage<K: Fixed, V: Fixed>(
                 self,
                 wreck: &mut Wreck<'_>,
@@ -91,6 +92,7 @@ macro_rules! list {
             }
 
             /// As [`Describe::open_pairs`].
+            #[inline(never)]
             pub fn open_pairs<M: Medium, K: Fixed, V: Fixed>(
                 self,
                 pool: Arc<Pool<M>>,
