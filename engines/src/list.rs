@@ -63,6 +63,7 @@ macro_rules! list {
             }
 
             /// As [`Describe::salvage`].
+            #[inline(never)]
             pub fn salvage<K: Fixed, V: Fixed>(
                 self,
                 wreck: &mut Wreck<'_>,
@@ -74,6 +75,7 @@ macro_rules! list {
             }
 
             /// As [`Describe::open_words`], with the table's hot path.
+            #[inline(never)]
             pub fn open_words<M: Medium>(
                 self,
                 pool: Arc<Pool<M>>,
@@ -90,6 +92,7 @@ macro_rules! list {
             }
 
             /// As [`Describe::open_pairs`].
+            #[inline(never)]
             pub fn open_pairs<M: Medium, K: Fixed, V: Fixed>(
                 self,
                 pool: Arc<Pool<M>>,
@@ -101,6 +104,7 @@ macro_rules! list {
             }
 
             /// As [`Describe::open_bytes`], with the store's hot path.
+            #[inline(never)]
             pub fn open_bytes<M: Medium>(
                 self,
                 pool: Arc<Pool<M>>,

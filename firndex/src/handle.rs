@@ -321,7 +321,7 @@ impl Handle {
             return self.commit();
         }
         let io = |source| Error::Io { action: "syncing the pool", source };
-        self.look(|| self.pool.sync_counted(|| Some(count())).map_err(io))
+        self.look(|| self.pool.sync_counted(&|| Some(count())).map_err(io))
     }
 
     pub(crate) fn file(&self) -> Option<&PoolFile> {
@@ -381,7 +381,7 @@ impl Handle {
             && let Some(expected) = self.pool.recorded_pairs()
             && pairs != expected
         {
-            whole.fault(|| {
+            whole.fault(&|| {
                 format!("{pairs} pairs were found, and the pool had {expected} when it was closed")
             });
         }

@@ -113,7 +113,7 @@ impl CheckReport {
     }
 
     /// Records a fault.
-    pub fn fault(&mut self, finding: impl FnOnce() -> String) {
+    pub fn fault(&mut self, finding: &dyn Fn() -> String) {
         self.faults += 1;
         if self.findings.len() < Self::MAX_FINDINGS {
             self.findings.push(finding());

@@ -164,6 +164,7 @@ impl<M: Medium> SlotBlocks<M> {
         self.put_extent(index, start)
     }
 
+    #[inline(never)]
     fn put_extent(&self, index: u32, start: Offset) -> Result<(), String> {
         let area = &self.area;
         // Lines first: so many blocks have no more bytes than an address can count.
@@ -213,6 +214,7 @@ impl<M: Medium> SlotBlocks<M> {
     }
 
     /// As [`Array::advise`], for the lines of these blocks.
+    #[inline(never)]
     pub fn advise_lines(&self, blocks: Range<u64>, populate: bool) {
         self.lines.advise(blocks.start as usize..blocks.end as usize, populate);
     }

@@ -90,7 +90,7 @@ fn sums_report(verified: &Verified) -> CheckReport {
     let mut report = CheckReport::default();
     if let Verified::Damaged { damaged_bytes, damaged, .. } = verified {
         for range in damaged {
-            report.fault(|| {
+            report.fault(&|| {
                 format!(
                     "the bytes from {:#x} to {:#x} are not what was closed",
                     range.start, range.end
@@ -98,7 +98,7 @@ fn sums_report(verified: &Verified) -> CheckReport {
             });
         }
         if damaged.iter().map(|range| range.end - range.start).sum::<u64>() < *damaged_bytes {
-            report.fault(|| format!("{} differ in all", HumanBytes(*damaged_bytes)));
+            report.fault(&|| format!("{} differ in all", HumanBytes(*damaged_bytes)));
         }
     }
     report

@@ -7,6 +7,7 @@ use pmem::heap::{Audit, Corrupt};
 use pmem::{Medium, Offset};
 
 impl<M: Medium> Core<M> {
+    #[inline(never)]
     pub(super) fn check(&self) -> CheckReport {
         let _at_rest = self.signal.hold();
         let mut report = CheckReport::default();
@@ -25,20 +26,21 @@ impl<M: Medium> Core<M> {
                     let word = load(self.medium(), slot);
                     if word.is_item() {
                         if let Err(corrupt) = self.check_item(context, slot, word, &mut audit) {
-                            report.fault(|| format!("slot at {slot}: {corrupt}"));
+                            report.fault(&|| format!("slot at {slot}: {corrupt}"));
                         }
                         report.pairs += 1;
                     } else if is_read_only || word == Word::EMPTY {
                         continue;
                     } else if word == Word::FROZEN && is_open {
-                        report.fault(|| {
+                        report.fault(&|| {
                             format!("slot at {slot}: frozen in a level that is not drained")
                         });
                     } else if word != Word::FROZEN {
-                        report.fault(|| format!("slot at {slot}: an operation left {:#x}", word.0));
+                        report
+                            .fault(&|| format!("slot at {slot}: an operation left {:#x}", word.0));
                     }
                     if word.is_dirty() && !is_read_only {
-                        report.fault(|| format!("slot at {slot}: marked as not durable"));
+                        report.fault(&|| format!("slot at {slot}: marked as not durable"));
                     }
                 }
             }
@@ -50,12 +52,13 @@ impl<M: Medium> Core<M> {
         let (leaks, looked_at) = audit.finish(&retired);
         report.looked_at += looked_at;
         if leaks > 0 {
-            report
-                .fault(|| format!("{leaks} items or segments are taken and nothing leads to them"));
+            report.fault(&|| {
+                format!("{leaks} items or segments are taken and nothing leads to them")
+            });
         }
         let (counted, pairs) = (self.len(), report.pairs);
         if counted != pairs {
-            report.fault(|| format!("{pairs} keys are stored, but {counted} were counted"));
+            report.fault(&|| format!("{pairs} keys are stored, but {counted} were counted"));
         }
         report
     }
@@ -63,7 +66,7 @@ impl<M: Medium> Core<M> {
     fn check_levels(&self, context: Context, report: &mut CheckReport) {
         let [back, before] = context.open().map(|level| self.levels.get(level).log2());
         if before + 1 != back {
-            report.fault(|| format!("the last two levels have 2^{before} and 2^{back} buckets"));
+            report.fault(&|| format!("the last two levels have 2^{before} and 2^{back} buckets"));
         }
     }
 
@@ -76,7 +79,7 @@ impl<M: Medium> Core<M> {
             for slot in slots {
                 report.looked_at += 1;
                 if load(self.medium(), slot).is_item() {
-                    report.fault(|| format!("slot at {slot}: an item in a level not in use"));
+                    report.fault(&|| format!("slot at {slot}: an item in a level not in use"));
                 }
             }
         }

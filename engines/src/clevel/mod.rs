@@ -159,6 +159,7 @@ impl<M: Medium> Clevel<M> {
     }
 
     /// As [`Clevel::open`], with the hasher of the pool's seed, which tests cut to few bits.
+    #[inline(never)]
     pub fn open_hashed(
         pool: Arc<Pool<M>>,
         hasher: Hasher,
@@ -168,7 +169,8 @@ impl<M: Medium> Clevel<M> {
         let started = Instant::now();
         core.recover()?;
         let scan_time = started.elapsed();
-        let helpers = Helpers::start(&core, &settings, core.pool.is_read_only());
+        let helpers =
+            Helpers::start(Arc::<Core<M>>::clone(&core), &settings, core.pool.is_read_only());
         Ok(Clevel { core, helpers: Some(helpers), scan_time })
     }
 
@@ -206,7 +208,9 @@ impl<M: Medium> Drop for Clevel<M> {
 
 impl<M: Medium> Background for Core<M> {
     /// Some 150 us of work.
-    const TURNS_AT_ONCE: Option<u32> = Some(4);
+    fn turns_at_once(&self) -> Option<u32> {
+        Some(4)
+    }
 
     fn signal(&self) -> &Signal {
         &self.signal
@@ -351,6 +355,7 @@ impl<M: Medium> Core<M> {
     }
 
     /// Frees retired things that nobody can know any more. Returns whether something is left. The caller is not pinned.
+    #[inline(never)]
     fn reclaim_retired(&self) -> bool {
         self.epochs.collect(|retired| self.reclaim(retired))
     }
@@ -396,6 +401,7 @@ impl<M: Medium> Core<M> {
         sum.cast_signed().max(0).cast_unsigned()
     }
 
+    #[inline(never)]
     fn occupancy(&self) -> Occupancy {
         let _guard = self.epochs.pin();
         let context = self.context();
@@ -434,12 +440,14 @@ impl<M: Medium> Core<M> {
         }
     }
 
+    #[inline(never)]
     fn compact(&self) -> Compacted {
         // A helper's guard would keep what is moved.
         let _held = self.signal.try_hold();
         self.heap.compact(&self.epochs, self)
     }
 
+    #[inline(never)]
     fn shrink(&self) -> Result<Shrunk, Error> {
         self.finish_resize()?;
         self.collect_levels();

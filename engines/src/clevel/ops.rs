@@ -45,6 +45,7 @@ impl<M: Medium> Core<M> {
     }
 
     /// As [`Core::change`], perhaps with the item written and durable that it may put.
+    #[inline(never)]
     pub(super) fn change_by<'a, 'v>(
         &'a self,
         fresh: Option<Fresh>,

@@ -3,6 +3,7 @@
 use super::Clevel;
 use super::ops::Changed;
 use super::scan::TagScan;
+use crate::kit::mutation::Puts;
 use index::{
     Change, CheckReport, Error, ItemError, Occupancy, Record, RecordExchange, RecordScan, Records,
     Shrunk, Unfinished,
@@ -46,11 +47,11 @@ fn finished<R>(
 }
 
 impl<M: Medium> Clevel<M> {
-    /// A batch of changes that put values, each where `puts` says so of whether its key is present.
+    /// A batch of changes that put values, each where `puts` says so.
     fn put_each<'a>(
         &'a self,
         pairs: &[(&[u8], &[u8])],
-        puts: impl Fn(bool) -> bool,
+        puts: Puts,
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
         check_pairs(pairs)?;
         let mut records = Vec::with_capacity(pairs.len());
@@ -58,10 +59,7 @@ impl<M: Medium> Clevel<M> {
             pairs,
             |&(key, _)| key,
             true,
-            |&(_, value), found| match puts(found.is_some()) {
-                true => Change::Put(value),
-                false => Change::Keep,
-            },
+            |&(_, value), found| puts.change(found, value),
             |changed| records.push(record(changed)),
         );
         finished(records, changed)
@@ -124,21 +122,21 @@ impl<M: Medium> Records for Clevel<M> {
         &'a self,
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
-        self.put_each(pairs, |_| true)
+        self.put_each(pairs, Puts::ALWAYS)
     }
 
     fn insert_many<'a>(
         &'a self,
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
-        self.put_each(pairs, |is_present| !is_present)
+        self.put_each(pairs, Puts::IF_ABSENT)
     }
 
     fn update_many<'a>(
         &'a self,
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
-        self.put_each(pairs, |is_present| is_present)
+        self.put_each(pairs, Puts::IF_PRESENT)
     }
 
     fn remove_many<'a>(

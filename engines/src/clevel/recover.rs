@@ -39,7 +39,7 @@ impl<M: Medium> Core<M> {
             let is_open = context.open().contains(&number);
             let buckets = self.levels.get(number).buckets();
             let first = AtomicU64::new(buckets);
-            let items = in_parallel(&self.settings, buckets, BUCKETS_PER_THREAD, |range| {
+            let items = in_parallel(&self.settings, buckets, BUCKETS_PER_THREAD, &|range| {
                 let part = self.repair(number, range, is_open, &levels[..index], &sweep);
                 let earlier = |first| (part.first < first).then_some(part.first);
                 let _ = first.fetch_update(Ordering::Relaxed, Ordering::Relaxed, earlier);

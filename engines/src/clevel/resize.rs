@@ -63,6 +63,7 @@ impl<M: Medium> Core<M> {
     }
 
     #[cold]
+    #[inline(never)]
     fn look_around(&self, context: Context) {
         // In a pool that is full then, a level that is not drained would be lost for new keys.
         let is_late = context.is_resizing() && self.fill(context) >= PREPARE_AT;
@@ -320,6 +321,7 @@ impl<M: Medium> Core<M> {
     }
 
     /// Drains some buckets of the front level, if the table is resizing.
+    #[inline(never)]
     pub(super) fn drain_some(&self, buckets: u64, guard: &Guard<'_>) -> Result<(), Error> {
         let context = self.context();
         if !context.is_resizing() {
@@ -485,6 +487,7 @@ impl<M: Medium> Core<M> {
     }
 
     /// Ends a resize that is under way. What cannot be moved, a later opening moves.
+    #[inline(never)]
     pub(super) fn settle(&self) {
         if self.is_resizing()
             && let Ok(_write) = self.pool.write()

@@ -36,6 +36,7 @@ pub(super) struct TagScan<'a, M: Medium> {
 }
 
 impl<'a, M: Medium> TagScan<'a, M> {
+    #[inline(never)]
     pub(super) fn new(core: &'a Core<M>, part: usize, parts: usize) -> Self {
         let guard = core.epochs.pin();
         TagScan {
@@ -53,6 +54,7 @@ impl<'a, M: Medium> TagScan<'a, M> {
     }
 
     /// The next item, which is durable and fits its checksum. After an error it goes on behind the item that is not.
+    #[inline(never)]
     pub(super) fn next_item(&mut self) -> Result<Option<Item<'a>>, Error> {
         while let Some(slot) = self.next_slot() {
             let core = self.core;

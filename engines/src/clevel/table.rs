@@ -41,7 +41,9 @@ impl Bytes {
             Bytes { inline: [0; INLINE_BYTES], long: Vec::new(), len: T::layout_bytes() };
         let words = T::layout_bytes().div_ceil(WORD as usize);
         if T::layout_bytes() > INLINE_BYTES {
-            bytes.long = (0..words).flat_map(|index| value.word(index).to_le_bytes()).collect();
+            for index in 0..words {
+                bytes.long.extend_from_slice(&value.word(index).to_le_bytes());
+            }
         } else {
             let (chunks, _) = bytes.inline.as_chunks_mut::<{ WORD as usize }>();
             for (index, chunk) in chunks.iter_mut().enumerate().take(words) {

@@ -11,6 +11,7 @@ use pmem::{Medium, Offset};
 use std::collections::HashMap;
 
 impl<M: Medium> Core<M> {
+    #[inline(never)]
     pub(super) fn check(&self) -> CheckReport {
         let mut report = CheckReport::default();
         self.check_level_1(&mut report);
@@ -19,7 +20,7 @@ impl<M: Medium> Core<M> {
         let counted = self.len();
         if counted != report.pairs {
             let pairs = report.pairs;
-            report.fault(|| format!("{pairs} pairs are stored, but {counted} were counted"));
+            report.fault(&|| format!("{pairs} pairs are stored, but {counted} were counted"));
         }
         report
     }
@@ -29,7 +30,7 @@ impl<M: Medium> Core<M> {
         for block in 0..geometry.span_1() {
             let flags = self.flags_1(block).load(Ordering::Acquire);
             if flags & LOCK != 0 {
-                report.fault(|| format!("level 1, block {block}: locked, though nothing writes"));
+                report.fault(&|| format!("level 1, block {block}: locked, though nothing writes"));
             }
             let taken = self.taken_1(block);
             for lane in 0..self.shape.level_1_slots as usize {
@@ -37,7 +38,7 @@ impl<M: Medium> Core<M> {
                 let slot = self.slot_1(block, lane);
                 let (key, value) = self.medium().load_pair(slot);
                 if (key != 0) != (taken & 1 << lane != 0) {
-                    report.fault(|| format!(
+                    report.fault(&|| format!(
                         "level 1, slot at {slot}: key {key:#x} under a fingerprint that says otherwise"
                     ));
                     continue;
@@ -50,13 +51,13 @@ impl<M: Medium> Core<M> {
                 let home = geometry.home(h0(first));
                 let is_home = home == block || geometry.source_1(h0(first)) == block;
                 if !is_home {
-                    report.fault(|| format!(
+                    report.fault(&|| format!(
                         "level 1, slot at {slot}: key {key:#x} is in block {block}, expected {home}"
                     ));
                 }
                 if self.find_1(block, key, first).map(|(found, _)| found) != Some(lane) {
                     let print = self.sought_1(first).fingerprint_in(lane);
-                    report.fault(|| {
+                    report.fault(&|| {
                         format!(
                             "level 1, slot at {slot}: key {key:#x} is not found first by its \
                          fingerprint {print:#x}"
@@ -72,7 +73,7 @@ impl<M: Medium> Core<M> {
         let geometry = self.geometry();
         for block in 0..geometry.span_2() {
             if self.word_2(block).load(Ordering::Acquire) & LOCK != 0 {
-                report.fault(|| format!("level 2, block {block}: locked, though nothing writes"));
+                report.fault(&|| format!("level 2, block {block}: locked, though nothing writes"));
             }
             let mut stored = 0;
             for lane in 0..self.shape.level_2_slots as usize {
@@ -89,7 +90,7 @@ impl<M: Medium> Core<M> {
             }
             let taken = self.taken_2(block);
             if taken != stored {
-                report.fault(|| {
+                report.fault(&|| {
                     format!("level 2, block {block}: {stored} pairs under {taken} fingerprints")
                 });
             }
@@ -103,7 +104,7 @@ impl<M: Medium> Core<M> {
         for block in 0..geometry.span_1() {
             for cell in self.level_3.chain(block).take(2 * nodes as usize) {
                 if let Some(other) = chained.insert(Level3::node_of(cell), block) {
-                    report.fault(|| {
+                    report.fault(&|| {
                         format!(
                             "level 3, node {}: in the chains of blocks {other} and {block}",
                             Level3::node_of(cell)
@@ -119,7 +120,7 @@ impl<M: Medium> Core<M> {
             let state = self.medium().load(Level3::state_at(at));
             let in_use = state == IN_USE;
             if state > IN_USE || in_use != chained.contains_key(&node) {
-                report.fault(|| {
+                report.fault(&|| {
                     format!(
                         "level 3, node at {at}: state {state}, {} a chain",
                         if chained.contains_key(&node) { "in" } else { "not in" }
@@ -141,7 +142,7 @@ impl<M: Medium> Core<M> {
         let home = geometry.home(h0(first));
         let source = geometry.source_1(h0(first));
         if !self.may_have_spilled([source, home], first) {
-            report.fault(|| {
+            report.fault(&|| {
                 format!(
                     "slot at {at}: key {key:#x} is beyond level 1, and block {home} does not say so"
                 )
@@ -153,7 +154,7 @@ impl<M: Medium> Core<M> {
     fn check_found(&self, report: &mut CheckReport, at: Offset, key: u64, value: u64) {
         let found = self.place_of(key);
         if found != Some(at) {
-            report.fault(|| {
+            report.fault(&|| {
                 format!(
                     "slot at {at}: key {key:#x} is {}",
                     match found {
@@ -164,7 +165,8 @@ impl<M: Medium> Core<M> {
             });
         }
         if self.get(key).is_some_and(|found| found != value) {
-            report.fault(|| format!("slot at {at}: a search for key {key:#x} gives another value"));
+            report
+                .fault(&|| format!("slot at {at}: a search for key {key:#x} gives another value"));
         }
     }
 

@@ -164,7 +164,8 @@ impl<M: Medium> Iceberg<M> {
         core.recover()?;
         let scan_time = started.elapsed();
         let core = Arc::new(core);
-        let helpers = Helpers::start(&core, &settings, core.pool.is_read_only());
+        let helpers =
+            Helpers::start(Arc::<Core<M>>::clone(&core), &settings, core.pool.is_read_only());
         Ok(Iceberg { core, helpers: Some(helpers), scan_time })
     }
 
@@ -202,7 +203,9 @@ impl<M: Medium> Drop for Iceberg<M> {
 
 impl<M: Medium> Background for Core<M> {
     /// No pause: the faster a resize ends, the fewer operations look in two places.
-    const TURNS_AT_ONCE: Option<u32> = None;
+    fn turns_at_once(&self) -> Option<u32> {
+        None
+    }
 
     fn signal(&self) -> &Signal {
         &self.signal

@@ -77,7 +77,7 @@ impl<M: Medium> Core<M> {
         self.blocks_1.advise_lines(0..geometry.blocks_1(), false);
         self.words.advise(0..geometry.blocks_2() as usize, false);
         let in_level_1 =
-            in_parallel(&self.settings, level_1.families, FAMILIES_PER_THREAD, |families| {
+            in_parallel(&self.settings, level_1.families, FAMILIES_PER_THREAD, &|families| {
                 self.recover_families(
                     &level_1,
                     families,
@@ -88,7 +88,7 @@ impl<M: Medium> Core<M> {
             })?;
         // Level 1 must be complete: level 2 sets flags in its lines.
         let in_level_2 =
-            in_parallel(&self.settings, level_2.families, FAMILIES_PER_THREAD, |families| {
+            in_parallel(&self.settings, level_2.families, FAMILIES_PER_THREAD, &|families| {
                 self.recover_families(
                     &level_2,
                     families,

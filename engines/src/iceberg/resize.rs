@@ -131,6 +131,7 @@ impl<M: Medium> Core<M> {
 
     /// The extra work that an insertion or a removal does now and then.
     #[cold]
+    #[inline(never)]
     fn look_around(&self, before: u64, sum: u64) {
         let geometry = self.geometry();
         if (sum ^ before) & !look_mask(geometry, false) != 0 {
@@ -207,6 +208,7 @@ impl<M: Medium> Core<M> {
 
     /// Called when a key found no room at all. Returns whether a resize has begun, so that another try makes sense.
     #[cold]
+    #[inline(never)]
     pub(super) fn grow_for_overflow(&self) -> bool {
         if self.settings.resize_at > 1.0 {
             return false;
@@ -223,6 +225,7 @@ impl<M: Medium> Core<M> {
     /// Begins to double level 1, if `level_1`, and level 2, unless it is ahead of level 1. Also `Ok` if another thread
     /// is doing so, or has doubled the table since the caller looked at it under `seen`. If the last resize has not
     /// ended yet, helps that one instead.
+    #[inline(never)]
     pub(super) fn begin_resize(&self, seen: Geometry, level_1: bool) -> Result<(), SpaceError> {
         let Some(_beginning) = self.beginning.try_lock() else { return Ok(()) };
         if self.geometry().is_resizing() {
@@ -361,6 +364,7 @@ impl<M: Medium> Core<M> {
 
     /// Moves a family of level-1 blocks; the caller has locked neither. Returns whether everything that had to move has
     /// been moved.
+    #[inline(never)]
     pub(super) fn ensure_moved_1(&self, geometry: Geometry, family: u64) -> Result<bool, Stale> {
         let flags = self.flags_1(family);
         if flags.load(Ordering::Acquire) & MOVED_1 == geometry.moved_1() {
@@ -498,6 +502,7 @@ impl<M: Medium> Core<M> {
 
     /// Moves a family of level-2 blocks. The caller has locked neither; it may hold the lock of a level-1 block.
     /// Returns whether everything that had to move has been moved.
+    #[inline(never)]
     pub(super) fn ensure_moved_2(&self, geometry: Geometry, family: u64) -> Result<bool, Stale> {
         let word = self.word_2(family);
         if word.load(Ordering::Acquire) & MOVED_2 == geometry.moved_2() {

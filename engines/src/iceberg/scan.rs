@@ -102,6 +102,7 @@ impl<M: Medium> Scan<u64, u64> for PlaceScan<'_, M> {
 
 impl<M: Medium> Core<M> {
     /// Visits all places on `threads` threads. A pair that a resize moves keeps its place, and so its thread.
+    #[inline(never)]
     pub(super) fn for_each_on(&self, threads: usize, visit: &(dyn Fn(u64, u64) + Sync)) {
         let _open = self.open_scan();
         for level in [Level::One, Level::Two] {
@@ -139,6 +140,7 @@ impl<M: Medium> Core<M> {
     }
 
     /// Adds the pairs of the block at a place, all of them durable; returns the first place after the block.
+    #[inline(never)]
     fn take(&self, level: Level, order: Order, place: u64, pairs: &mut Vec<(u64, u64)>) -> u64 {
         let visited = self.visit(level, order, place);
         for block in visited.upper.iter().map(|&(upper, _)| upper).chain([visited.block]) {

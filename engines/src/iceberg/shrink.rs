@@ -48,6 +48,7 @@ impl Drop for OpenScan<'_> {
 
 impl<M: Medium> Core<M> {
     /// Halves the table, unless it has its initial size or is too full.
+    #[inline(never)]
     pub(super) fn shrink(&self) -> Result<Shrunk, Error> {
         let is_settled = self.finish_moves();
         let before = self.geometry();

@@ -18,7 +18,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 /// What is done in the background.
 pub(crate) trait Background: Send + Sync + 'static {
     /// Turns that a helper takes between two pauses; `None`: all.
-    const TURNS_AT_ONCE: Option<u32>;
+    fn turns_at_once(&self) -> Option<u32>;
 
     /// Where helpers listen.
     fn signal(&self) -> &Signal;
@@ -128,7 +128,7 @@ impl Signal {
     }
 
     /// Prepares space, if asked to.
-    fn prepare<B: Background>(&self, table: &B) -> Result<(), Refused> {
+    fn prepare(&self, table: &dyn Background) -> Result<(), Refused> {
         if !self.is_to_prepare.load(Ordering::Acquire) {
             return Ok(());
         }
@@ -152,7 +152,7 @@ impl Signal {
     }
 
     /// Takes a turn, if there is anything to be done.
-    fn take_turn<B: Background>(&self, table: &B) -> Result<bool, Refused> {
+    fn take_turn(&self, table: &dyn Background) -> Result<bool, Refused> {
         let _turn = self.turn();
         let is_resizing = table.is_resizing();
         if is_resizing {
@@ -166,7 +166,7 @@ impl Signal {
     }
 
     /// Does what is due besides; whether it is due still.
-    fn tidy<B: Background>(&self, table: &B) -> bool {
+    fn tidy(&self, table: &dyn Background) -> bool {
         if let Some(chore) = self.chore() {
             chore.prepare();
         }
@@ -176,7 +176,7 @@ impl Signal {
 }
 
 /// Works until the table is closed.
-fn help<B: Background>(table: &B, is_first: bool) {
+fn help(table: &dyn Background, is_first: bool) {
     let signal = table.signal();
     let mut turns = 0u32;
     let mut refused_at: Option<Instant> = None;
@@ -188,7 +188,7 @@ fn help<B: Background>(table: &B, is_first: bool) {
         match signal.take_turn(table) {
             Ok(true) => {
                 turns = turns.wrapping_add(1);
-                if B::TURNS_AT_ONCE.is_some_and(|at_once| turns.is_multiple_of(at_once)) {
+                if table.turns_at_once().is_some_and(|at_once| turns.is_multiple_of(at_once)) {
                     std::thread::sleep(PAUSE);
                 }
             }
@@ -210,7 +210,7 @@ impl Signal {
     }
 
     /// What a helper does between two looks at whether it is to stop.
-    pub(crate) fn take_one_round<B: Background>(&self, table: &B) {
+    pub(crate) fn take_one_round(&self, table: &dyn Background) {
         let _ = self.prepare(table);
         if !self.take_turn(table).unwrap_or(true) {
             self.tidy(table);
@@ -224,16 +224,16 @@ pub(crate) struct Helpers(Workers);
 
 impl Helpers {
     /// Starts as many threads as the settings say and the system allows; none for a table that is not written to.
-    pub(crate) fn start<B: Background>(
-        table: &Arc<B>,
+    pub(crate) fn start(
+        table: Arc<dyn Background>,
         settings: &Settings,
         is_read_only: bool,
     ) -> Helpers {
         let signal = table.signal();
         let count = if is_read_only { 0 } else { settings.helpers };
-        let workers = Workers::start(count, "firndex-helper", |index| {
-            let table = Arc::clone(table);
-            move || help(&*table, index == 0)
+        let workers = Workers::start(count, "firndex-helper", &|index| {
+            let table = Arc::clone(&table);
+            Box::new(move || help(&*table, index == 0))
         });
         let threads = workers.threads();
         if !threads.is_empty() {
@@ -289,7 +289,9 @@ mod tests {
     }
 
     impl Background for Work {
-        const TURNS_AT_ONCE: Option<u32> = Some(3);
+        fn turns_at_once(&self) -> Option<u32> {
+            Some(3)
+        }
 
         fn signal(&self) -> &Signal {
             &self.signal
@@ -338,7 +340,7 @@ mod tests {
     fn with_helpers(helpers: usize, test: impl FnOnce(&Work)) {
         let work = Arc::new(Work::default());
         let settings = Settings { helpers, ..Settings::default() };
-        let helpers = Helpers::start(&work, &settings, false);
+        let helpers = Helpers::start(Arc::<Work>::clone(&work), &settings, false);
         test(&work);
         helpers.stop(&work.signal, false);
     }
@@ -360,7 +362,7 @@ mod tests {
     #[test]
     fn a_table_that_is_not_written_to_has_none() {
         let work = Arc::new(Work::default());
-        Helpers::start(&work, &Settings::default(), true);
+        Helpers::start(Arc::<Work>::clone(&work), &Settings::default(), true);
         assert!(!work.signal.has_helper());
     }
 

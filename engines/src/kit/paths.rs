@@ -52,7 +52,7 @@ pub(super) fn mutate_many<T: Operations, I>(
 
 /// Behind a virtual call mutations are compiled once a type, not once for each operation.
 #[inline(never)]
-fn mutate_dyn<T: Operations>(
+pub(super) fn mutate_dyn<T: Operations>(
     table: &T,
     key: T::Key,
     likely: Likely,
@@ -70,8 +70,7 @@ fn mutate_one<T: Operations>(
 ) -> Result<Option<T::Value>, Error> {
     match table.mutate_alone(key, likely, &decide) {
         Some(before) => Ok(before),
-        // With another `Unfenced`: that of the fast path stays in registers, since nobody has an address of it.
-        None => mutate_otherwise(table, &mut Unfenced::<T, 1>::new(table), key, likely, decide),
+        None => mutate_one_otherwise(table, key, likely, decide),
     }
 }
 
@@ -123,6 +122,19 @@ fn mutate_each<T: Operations>(
         ahead.advance(index);
     }
     Ok(())
+}
+
+/// [`mutate_otherwise`] of a single key. With another `Unfenced`: that of the fast path stays in registers, since
+/// nobody has an address of it. It has room for a batch, so that the slow path is compiled once for both.
+#[cold]
+#[inline(never)]
+fn mutate_one_otherwise<T: Operations>(
+    table: &T,
+    key: T::Key,
+    likely: Likely,
+    decide: impl Fn(Option<T::Value>) -> Change<T::Value>,
+) -> Result<Option<T::Value>, Error> {
+    table.mutate_slow(&mut Unfenced::<T, BATCH>::new(table), key, likely, &decide)
 }
 
 /// [`Mutate::mutate_slow`], which is compiled once for all that may be decided. Here and not in the fast path `decide`

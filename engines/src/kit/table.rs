@@ -3,7 +3,7 @@
 use super::helper::{Background, Helpers, Signal};
 use super::mutation::Likely;
 use super::operations::Operations;
-use super::paths::{mutate, mutate_many};
+use super::paths::{mutate, mutate_dyn, mutate_many};
 use super::scan::Scanned;
 use crate::Settings;
 use index::{
@@ -54,7 +54,7 @@ pub(crate) struct Helped<T: Background + Upkeep> {
 
 impl<T: Background + Upkeep> Helped<T> {
     pub(crate) fn start(core: &Arc<T>, settings: &Settings) -> Self {
-        let helpers = Helpers::start(core, settings, core.pool().is_read_only());
+        let helpers = Helpers::start(Arc::<T>::clone(core), settings, core.pool().is_read_only());
         Helped { core: Arc::clone(core), helpers: Some(helpers) }
     }
 }
@@ -165,9 +165,8 @@ where
         expected: Option<V>,
         new: Option<V>,
     ) -> Result<Exchange<V>, Error> {
-        let found = mutate(&*self.core, key, Likely::exchange(expected, new), |found| {
-            Change::if_expected(is_same_state(found, expected), new)
-        })?;
+        let decide = |found| Change::if_expected(is_same_state(found, expected), new);
+        let found = mutate_dyn(&*self.core, key, Likely::exchange(expected, new), &decide)?;
         Ok(if is_same_state(found, expected) { Ok(()) } else { Err(found) })
     }
 

@@ -3,6 +3,9 @@
 use pmem::sync::{AtomicBool, Ordering};
 use std::thread::{Builder, JoinHandle, Thread};
 
+/// What a thread does.
+pub(crate) type Work = Box<dyn FnOnce() + Send>;
+
 /// Running threads. Their owner ends them with [`Workers::stop`].
 #[derive(Debug)]
 pub(crate) struct Workers(Vec<JoinHandle<()>>);
@@ -10,11 +13,7 @@ pub(crate) struct Workers(Vec<JoinHandle<()>>);
 impl Workers {
     /// Starts `count` threads, or as many as the system lets start: what they would do, others do where it is needed.
     /// They end soon after they are told to and unparked.
-    pub(crate) fn start<W: FnOnce() + Send + 'static>(
-        count: usize,
-        name: &str,
-        work: impl Fn(usize) -> W,
-    ) -> Workers {
+    pub(crate) fn start(count: usize, name: &str, work: &dyn Fn(usize) -> Work) -> Workers {
         let start = |index| Builder::new().name(name.into()).spawn(work(index)).ok();
         Workers((0..count).map_while(start).collect())
     }

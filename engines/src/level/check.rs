@@ -19,11 +19,11 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
                 let word = self.state(bucket).load(Ordering::Acquire);
                 report.looked_at += u64::from(self.bucket.slots);
                 if word & LOCK != 0 {
-                    report.fault(|| format!("{bucket}: locked, though nothing writes"));
+                    report.fault(&|| format!("{bucket}: locked, though nothing writes"));
                 }
                 let tokens = self.medium().load(at) & self.bucket.token_bits();
                 if tokens & !self.bucket.full() != 0 {
-                    report.fault(|| format!("{bucket}: tokens {tokens:#x} of slots it has not"));
+                    report.fault(&|| format!("{bucket}: tokens {tokens:#x} of slots it has not"));
                 }
                 for slot in (0..self.bucket.slots as usize).filter(|slot| tokens & 1 << slot != 0) {
                     report.pairs += 1;
@@ -34,7 +34,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let counted = self.len();
         if counted != report.pairs {
             let pairs = report.pairs;
-            report.fault(|| format!("{pairs} pairs are stored, but {counted} were counted"));
+            report.fault(&|| format!("{pairs} pairs are stored, but {counted} were counted"));
         }
         report
     }
@@ -46,10 +46,10 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let print = self.bucket.print_in(self.state(bucket).load(Ordering::Acquire), slot);
         if print != self.print(hash) {
             let expected = self.print(hash);
-            report.fault(|| format!("{bucket}, slot {slot}: fingerprint {print}, not {expected}"));
+            report.fault(&|| format!("{bucket}, slot {slot}: fingerprint {print}, not {expected}"));
         }
         if !self.candidates(bucket.level, hash).contains(&bucket) {
-            report.fault(|| format!("{bucket}, slot {slot}: the key belongs to other buckets"));
+            report.fault(&|| format!("{bucket}, slot {slot}: the key belongs to other buckets"));
         }
         let geometry = self.geometry();
         let mut copies = 0;
@@ -64,7 +64,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             }
         }
         if copies > 1 {
-            report.fault(|| format!("{bucket}, slot {slot}: the key is stored {copies} times"));
+            report.fault(&|| format!("{bucket}, slot {slot}: the key is stored {copies} times"));
         }
     }
 }

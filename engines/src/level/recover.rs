@@ -10,7 +10,7 @@ use super::layout::BucketId;
 use super::{Core, count_of};
 use crate::kit::buckets::Buckets;
 use crate::kit::log::Entry;
-use crate::kit::parallel::in_parallel;
+use crate::kit::parallel::{PartOfWork, in_parallel};
 use index::Fixed;
 use pmem::sync::Ordering;
 use pmem::{Medium, Offset, OpenError};
@@ -24,7 +24,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let geometry = self.geometry();
         for level in geometry.levels() {
             self.words.advise(1 << level..2 << level, false);
-            let pairs = self.in_parallel(level, |range| self.rebuild(level, range))?;
+            let pairs = self.in_parallel(level, &|range| self.rebuild(level, range))?;
             self.at_open[count_of(level)].fetch_add(pairs, Ordering::Relaxed);
         }
         for (at, entry) in self.shared.log.read(self.medium()) {
@@ -33,12 +33,12 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let mut undrained = Vec::new();
         for level in geometry.interims() {
             undrained
-                .push(self.in_parallel(level, |range| self.deduplicate(geometry, level, range))?);
+                .push(self.in_parallel(level, &|range| self.deduplicate(geometry, level, range))?);
         }
         // In parallel only within one level, and looking at the others: two threads that looked at
         // one another's buckets could delete both copies.
         if geometry.resize() == Resize::Expand {
-            self.in_parallel(geometry.top(), |range| {
+            self.in_parallel(geometry.top(), &|range| {
                 self.deduplicate(geometry, geometry.top(), range)
             })?;
         }
@@ -52,11 +52,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     }
 
     /// Runs `work` over parts of a level's buckets.
-    fn in_parallel(
-        &self,
-        level: u32,
-        work: impl Fn(Range<u64>) -> Result<u64, OpenError> + Sync,
-    ) -> Result<u64, OpenError> {
+    fn in_parallel(&self, level: u32, work: &PartOfWork<'_>) -> Result<u64, OpenError> {
         in_parallel(&self.settings, 1 << level, BUCKETS_PER_THREAD, work)
     }
 

@@ -20,7 +20,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let counted = self.tables.len();
         if counted != report.pairs {
             let pairs = report.pairs;
-            report.fault(|| format!("{pairs} pairs are stored, but {counted} were counted"));
+            report.fault(&|| format!("{pairs} pairs are stored, but {counted} were counted"));
         }
         report
     }
@@ -30,44 +30,41 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let state = self.state(bucket).load(Ordering::Acquire);
         report.looked_at += u64::from(self.bucket.slots);
         if state & LOCK != 0 {
-            report.fault(|| format!("bucket {bucket}: locked, though nothing writes"));
+            report.fault(&|| format!("bucket {bucket}: locked, though nothing writes"));
         }
         let word = medium.load(at);
         if !Bucket::<K, V>::WORDS && word & !self.bucket.full() != 0 {
-            report.fault(|| format!("bucket {bucket}: bits of slots it has not, {word:#x}"));
+            report.fault(&|| format!("bucket {bucket}: bits of slots it has not, {word:#x}"));
         }
         let used = self.bucket.bitmap(medium, at);
         let shown = self.bucket.full() & !self.empty(bucket);
         if shown != used {
-            report.fault(|| format!("bucket {bucket}: slots {shown:#x} shown, {used:#x} in use"));
+            report.fault(&|| format!("bucket {bucket}: slots {shown:#x} shown, {used:#x} in use"));
         }
         for slot in slots_in(used) {
             report.pairs += 1;
             let key = self.bucket.key(medium, at, slot);
             let print = self.hash(key).print();
             if self.bucket.slots_with(self.prints(bucket), print) & 1 << slot == 0 {
-                report.fault(|| {
+                report.fault(&|| {
                     format!("bucket {bucket}, slot {slot}: another fingerprint is shown")
                 });
             }
-            self.check_key(
-                key,
-                |places| places.contains(&bucket),
-                report,
-                || format!("bucket {bucket}, slot {slot}"),
-            );
+            self.check_key(key, &|places| places.contains(&bucket), report, &|| {
+                format!("bucket {bucket}, slot {slot}")
+            });
         }
         let nodes = self.stash.nodes_of(bucket);
         if (state & STASHED != 0) == nodes.is_empty() {
             let count = nodes.len();
             report
-                .fault(|| format!("bucket {bucket}: {count} nodes, and its state says otherwise"));
+                .fault(&|| format!("bucket {bucket}: {count} nodes, and its state says otherwise"));
         }
         for node in nodes {
             report.pairs += 1;
             let (key, _) = self.stash.pair(medium, node);
             let is_first = |places: &[u64]| places.chunks(2).any(|pair| pair[0] == bucket);
-            self.check_key(key, is_first, report, || format!("node {node} of the stash"));
+            self.check_key(key, &is_first, report, &|| format!("node {node} of the stash"));
         }
     }
 
@@ -75,16 +72,16 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
     fn check_key(
         &self,
         key: K,
-        belongs: impl FnOnce(&[u64]) -> bool,
+        belongs: &dyn Fn(&[u64]) -> bool,
         report: &mut CheckReport,
-        what: impl Fn() -> String,
+        what: &dyn Fn() -> String,
     ) {
         let medium = self.medium();
         let hash = self.hash(key);
-        let mut places: Vec<u64> =
-            self.geometry().places().flat_map(|log2| self.pair_among(log2, hash)).collect();
+        let mut places: Vec<u64> = Vec::new();
+        self.geometry().places().for_each(|log2| places.extend(self.pair_among(log2, hash)));
         if !belongs(&places) {
-            report.fault(|| format!("{}: the key belongs elsewhere", what()));
+            report.fault(&|| format!("{}: the key belongs elsewhere", what()));
         }
         places.sort_unstable();
         places.dedup();
@@ -98,7 +95,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             copies += self.stash.nodes_of(place).iter().filter(|node| is_it(node)).count();
         }
         if copies > 1 {
-            report.fault(|| format!("{}: the key is stored {copies} times", what()));
+            report.fault(&|| format!("{}: the key is stored {copies} times", what()));
         }
     }
 
@@ -109,7 +106,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         self.stash.for_each_used(self.medium(), |_, _| used += 1);
         let linked = self.stash.len();
         if used != linked {
-            report.fault(|| {
+            report.fault(&|| {
                 format!("the stash has {used} nodes in use, of which {linked} are taken")
             });
         }

@@ -180,7 +180,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         };
         let log_bytes = Log::bytes::<V>();
         let stash_bytes = Stash::<K, V>::first_bytes(&shape);
-        let tables = Tables::open(Arc::clone(&pool), settings, form, |draft| {
+        let tables = Tables::open(Arc::clone(&pool), settings, form, &|draft| {
             draft.take_extent(LOG, 0, log_bytes)?;
             draft.take_extent(STASH_OWNER, 0, stash_bytes).map(drop)
         })?;

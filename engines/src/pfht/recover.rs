@@ -26,14 +26,14 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         self.advise_used_records();
         let pairs = self
             .tables
-            .in_parallel(buckets.clone(), BUCKETS_PER_THREAD, |range| Ok(self.rebuild(range)))?;
+            .in_parallel(buckets.clone(), BUCKETS_PER_THREAD, &|range| Ok(self.rebuild(range)))?;
         self.tables.set_at_open(pairs);
         for (at, entry) in self.shared.log.read(self.medium()) {
             self.replay(geometry, at, &entry)?;
         }
         let twice = self
             .tables
-            .in_parallel(buckets, BUCKETS_PER_THREAD, |range| self.deduplicate(geometry, range))?;
+            .in_parallel(buckets, BUCKETS_PER_THREAD, &|range| self.deduplicate(geometry, range))?;
         let stashed = self.recover_stash(geometry)?;
         self.tables.set_at_open(pairs - twice + stashed);
         if !geometry.is_resizing() {
@@ -41,7 +41,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         let sources = geometry.sources();
         let passed = self.tables.cursor().min(sources.end - sources.start);
-        let undrained = self.tables.in_parallel(sources, BUCKETS_PER_THREAD, |range| {
+        let undrained = self.tables.in_parallel(sources, BUCKETS_PER_THREAD, &|range| {
             Ok(self.find_undrained(geometry, range, passed))
         })?;
         self.resume(passed, undrained);

@@ -20,17 +20,18 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let state = self.state(bucket).load(Ordering::Acquire);
             report.looked_at += u64::from(self.bucket.slots);
             if state & LOCK != 0 {
-                report.fault(|| format!("bucket {bucket}: locked, though nothing writes"));
+                report.fault(&|| format!("bucket {bucket}: locked, though nothing writes"));
             }
             if !self.bucket.is_meta(meta) {
-                report.fault(|| format!("bucket {bucket}: bits of slots it has not, {meta:#x}"));
+                report.fault(&|| format!("bucket {bucket}: bits of slots it has not, {meta:#x}"));
             }
             if self.bucket.lockmap(meta) != 0 {
-                report.fault(|| format!("bucket {bucket}: slots locked, though nothing writes"));
+                report.fault(&|| format!("bucket {bucket}: slots locked, though nothing writes"));
             }
             let shown = self.bucket.full() & !self.bucket.empty(self.prints(bucket));
             if shown != self.bucket.bitmap(meta) {
-                report.fault(|| format!("bucket {bucket}: slots {shown:#x} shown, meta {meta:#x}"));
+                report
+                    .fault(&|| format!("bucket {bucket}: slots {shown:#x} shown, meta {meta:#x}"));
             }
             for slot in slots_in(self.bucket.bitmap(meta)) {
                 report.pairs += 1;
@@ -43,7 +44,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let counted = self.tables.len();
         if counted != report.pairs {
             let pairs = report.pairs;
-            report.fault(|| format!("{pairs} pairs are stored, but {counted} were counted"));
+            report.fault(&|| format!("{pairs} pairs are stored, but {counted} were counted"));
         }
         report
     }
@@ -55,14 +56,15 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             let hash = self.hash(key);
             let found = self.get_from_buckets(key);
             if is_busy {
-                report.fault(|| format!("cached, hash {:#x}: busy, though nothing writes", hash.0));
+                report
+                    .fault(&|| format!("cached, hash {:#x}: busy, though nothing writes", hash.0));
             } else if !is_same_state(found, Some(value)) {
-                report.fault(|| format!("cached, hash {:#x}: another value is stored", hash.0));
+                report.fault(&|| format!("cached, hash {:#x}: another value is stored", hash.0));
             }
         });
         if cache.state().is_full_loaded() && cached != report.pairs {
             let pairs = report.pairs;
-            report.fault(|| format!("{cached} pairs are cached as if these were all {pairs}"));
+            report.fault(&|| format!("{cached} pairs are cached as if these were all {pairs}"));
         }
     }
 
@@ -72,19 +74,19 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let hash = self.hash(key);
         let shown = self.bucket.slots_with(self.prints(bucket), hash.print());
         if shown & 1 << slot == 0 {
-            report.fault(|| format!("bucket {bucket}, slot {slot}: another fingerprint is shown"));
+            report.fault(&|| format!("bucket {bucket}, slot {slot}: another fingerprint is shown"));
         }
         if !self.bucket.has_print(meta, slot, hash.print()) {
-            report.fault(|| {
+            report.fault(&|| {
                 format!("bucket {bucket}, slot {slot}: another fingerprint in {meta:#x}")
             });
         }
-        let mut places: Vec<u64> =
-            geometry.places().flat_map(|log2| self.pair_among(log2, hash)).collect();
+        let mut places: Vec<u64> = Vec::new();
+        geometry.places().for_each(|log2| places.extend(self.pair_among(log2, hash)));
         places.sort_unstable();
         places.dedup();
         if !places.contains(&bucket) {
-            report.fault(|| format!("bucket {bucket}, slot {slot}: the key belongs elsewhere"));
+            report.fault(&|| format!("bucket {bucket}, slot {slot}: the key belongs elsewhere"));
         }
         let copies_in = |&place: &u64| {
             let at = self.at(place);
@@ -93,7 +95,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         };
         let copies: usize = places.iter().map(copies_in).sum();
         if copies > 1 {
-            report.fault(|| {
+            report.fault(&|| {
                 format!("bucket {bucket}, slot {slot}: the key is stored {copies} times")
             });
         }

@@ -214,7 +214,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
             log2_max: LOG2_MAX,
         };
         let log_bytes = Log::bytes::<V>();
-        let tables = Tables::open(Arc::clone(&pool), settings, form, |draft| {
+        let tables = Tables::open(Arc::clone(&pool), settings, form, &|draft| {
             draft.take_extent(LOG, 0, log_bytes).map(drop)
         })?;
         let log = only_extent(&pool, LOG, log_bytes, "log")?;

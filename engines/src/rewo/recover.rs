@@ -24,7 +24,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         let geometry = self.geometry();
         let locked = Mutex::new(Vec::new());
         let pairs =
-            self.tables.in_parallel(0..geometry.buckets(), BUCKETS_PER_THREAD, |range| {
+            self.tables.in_parallel(0..geometry.buckets(), BUCKETS_PER_THREAD, &|range| {
                 self.rebuild(range, &locked)
             })?;
         self.tables.set_at_open(pairs);
@@ -44,7 +44,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Core<M, K, V> {
         }
         let sources = geometry.sources();
         let passed = self.tables.cursor().min(sources.end - sources.start);
-        let undrained = self.tables.in_parallel(sources, BUCKETS_PER_THREAD, |range| {
+        let undrained = self.tables.in_parallel(sources, BUCKETS_PER_THREAD, &|range| {
             self.deduplicate(geometry, range, passed)
         })?;
         self.resume(passed, undrained);

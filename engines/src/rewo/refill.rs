@@ -39,9 +39,9 @@ impl<M: Medium, K: Fixed, V: Fixed> Refiller<M, K, V> {
         // A simulated machine has no threads of the table's own: there, helpers refill.
         let is_refilled = core.tables.settings.refills_cache && !cfg!(feature = "simulated");
         let count = usize::from(core.cache.is_some() && is_refilled);
-        let workers = Workers::start(count, "firndex-refill", |_| {
+        let workers = Workers::start(count, "firndex-refill", &|_| {
             let core = Arc::clone(core);
-            move || core.keep_refilled()
+            Box::new(move || core.keep_refilled())
         });
         core.refills.threads.get_or_init(|| workers.threads());
         Refiller { core: Arc::clone(core), workers: Some(workers) }

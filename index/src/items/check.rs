@@ -19,7 +19,7 @@ impl<M: Medium> AnyItems<M> {
                 _ => self.space.heap.group(at, &guard).and_then(|group| {
                     audit.mark(at, 16 + 8 * group.len() as u64)?;
                     if group.len() < 2 {
-                        report.fault(|| format!("group at {at}: {} items", group.len()));
+                        report.fault(&|| format!("group at {at}: {} items", group.len()));
                     }
                     group
                         .into_iter()
@@ -27,22 +27,23 @@ impl<M: Medium> AnyItems<M> {
                 }),
             };
             if let Err(corrupt) = checked {
-                report.fault(|| format!("slot of hash {hash:#018x}: {corrupt}"));
+                report.fault(&|| format!("slot of hash {hash:#018x}: {corrupt}"));
             }
         });
         if let Err(error) = visited {
-            report.fault(|| error.to_string());
+            report.fault(&|| error.to_string());
         }
         let (leaks, looked_at) = audit.finish(&self.space.epochs.retired());
         report.looked_at += looked_at;
         if leaks > 0 {
-            report
-                .fault(|| format!("{leaks} items or segments are taken and nothing leads to them"));
+            report.fault(&|| {
+                format!("{leaks} items or segments are taken and nothing leads to them")
+            });
         }
         let counted = self.pairs();
         if counted != report.pairs {
             let pairs = report.pairs;
-            report.fault(|| format!("{pairs} keys are stored, but {counted} were counted"));
+            report.fault(&|| format!("{pairs} keys are stored, but {counted} were counted"));
         }
         report
     }
@@ -59,14 +60,14 @@ impl<M: Medium> AnyItems<M> {
         report.pairs += 1;
         audit.mark(at, Audit::<M>::item_bytes(item.key, item.value))?;
         if !item.is_sound() {
-            report.fault(|| {
+            report.fault(&|| {
                 let key = Shown(item.key);
                 format!("item at {at}, key {key}: its checksum does not fit its bytes")
             });
         }
         let found = self.hasher.first_bytes(item.key);
         if found != hash {
-            report.fault(|| {
+            report.fault(&|| {
                 let key = Shown(item.key);
                 format!(
                     "item at {at}, key {key}: the key has hash {found:#018x}, its slot {hash:#018x}"

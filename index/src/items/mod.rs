@@ -283,7 +283,7 @@ impl<M: Medium> AnyItems<M> {
         if *rounds > ROOM_ROUNDS_MAX {
             return Compacted::default();
         }
-        self.space.heap.make_room(wanted, &self.space.epochs, self)
+        self.space.heap.make_room(wanted, &self.space.epochs, &self)
     }
 
     /// One attempt. Also tells for what space it found no room.
@@ -496,7 +496,7 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
     }
 
     fn compact(&self) -> Compacted {
-        self.space.heap.compact(&self.space.epochs, self.any())
+        self.space.heap.compact(&self.space.epochs, &self.any())
     }
 
     fn give_back(&self) -> u64 {
@@ -506,7 +506,7 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
     fn make_room(&self, key: &[u8], value: &[u8]) {
         self.space.reclaim_retired();
         let wanted = Wanted { replaces: true, ..self.space.heap.wanted_for(key, value, None) };
-        self.space.heap.make_room(&wanted, &self.space.epochs, self.any());
+        self.space.heap.make_room(&wanted, &self.space.epochs, &self.any());
     }
 
     fn settle(&self) {

@@ -94,6 +94,7 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Has the memory ready that growth takes. Needs no right to write: nothing in the pool changes.
+    #[inline(never)]
     pub fn prepare_growth(&self) {
         if self.is_short() {
             // Refused, it is refused again to who takes the extent.
@@ -102,6 +103,7 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Bytes by which the pool becomes longer when the heap next grows ahead.
+    #[inline(never)]
     pub fn next_growth_bytes(&self) -> u64 {
         let count = self.segments_ahead();
         // What cannot be recorded is refused when it is taken.
@@ -111,6 +113,7 @@ impl<M: Medium> Heap<M> {
     /// Takes the next extent before a writer has to wait for it, if the heap is short and there is room for a whole
     /// one. A helper calls this after [`Heap::prepare_growth`]. Needs the right to write. Refused, it is not asked for
     /// again until the heap has grown in need.
+    #[inline(never)]
     pub fn grow_ahead(&self) -> Result<(), SpaceError> {
         let _growing = self.growing.lock();
         let grown = if self.is_short() { self.add_segments(self.segments_ahead()) } else { Ok(()) };

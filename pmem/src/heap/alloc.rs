@@ -172,6 +172,7 @@ impl<M: Medium> Heap<M> {
     }
 
     /// A slab of `class` with free slots, owned by the caller.
+    #[inline(never)]
     fn take_segment(&self, class: usize) -> Result<u64, SpaceError> {
         if let Some(segment) = self.segment_at_hand(class) {
             return Ok(segment);
@@ -224,6 +225,7 @@ impl<M: Medium> Heap<M> {
     }
 
     /// A run of free segments: from the free ones, else from what threads have cached, else by growth.
+    #[inline(never)]
     fn take_free_run(&self, count: u64) -> Result<u64, SpaceError> {
         if let Some(first) = self.take_run(count) {
             return Ok(first);
@@ -339,6 +341,7 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Space for an item that replaces none. Refused if the item could not be replaced later.
+    #[inline(never)]
     fn allocate_new_large(&self, bytes: u64) -> Result<Offset, SpaceError> {
         let count = bytes.div_ceil(self.segment_bytes());
         let first = self.take_free_run(count)?;
@@ -391,6 +394,7 @@ impl<M: Medium> Heap<M> {
         }
     }
 
+    #[inline(never)]
     pub(super) fn release_large(&self, first: u64, count: u64) {
         for segment in first..first + count {
             self.state(segment).usage.store(usage::FREE, Ordering::Release);

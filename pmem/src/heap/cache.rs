@@ -110,23 +110,26 @@ impl<M: Medium> Heap<M> {
     }
 
     /// The caches that may be in use.
-    fn used_caches(&self) -> impl Iterator<Item = Cache<'_>> {
+    fn used_caches(&self) -> Vec<Cache<'_>> {
         let numbered = thread_indices_end().min(THREADS_MAX);
+        let mut caches = Vec::new();
         // To look at those of all classes takes long if there are many threads.
-        self.classes_used().into_iter().flat_map(move |class| {
-            let threads = std::iter::once(THREADS_MAX).chain(0..numbered);
-            threads.map(move |thread| self.cache(thread, class))
-        })
+        for class in self.classes_used() {
+            caches.push(self.cache(THREADS_MAX, class));
+            (0..numbered).for_each(|thread| caches.push(self.cache(thread, class)));
+        }
+        caches
     }
 
     /// Places and bits of all caches.
     pub(super) fn cached(&self) -> Vec<(BitmapWord, u64)> {
-        let used = self.used_caches();
-        used.filter_map(|cache| {
-            let place = BitmapWord::decode(cache.place.load(Ordering::Relaxed))?;
-            Some((place, cache.bits.load(Ordering::Relaxed)))
-        })
-        .collect()
+        let mut cached = Vec::new();
+        for cache in self.used_caches() {
+            if let Some(place) = BitmapWord::decode(cache.place.load(Ordering::Relaxed)) {
+                cached.push((place, cache.bits.load(Ordering::Relaxed)));
+            }
+        }
+        cached
     }
 
     /// Puts back what threads, living or ended, have in their caches and magazines. A thread in need calls this; the

@@ -36,18 +36,24 @@ pub trait Mover {
     fn collect(&self);
 }
 
+impl<T: Mover + ?Sized> Mover for &T {
+    fn relocate(&self, at: Offset) -> bool {
+        (**self).relocate(at)
+    }
+
+    fn collect(&self) {
+        (**self).collect();
+    }
+}
+
 impl<M: Medium> Heap<M> {
     /// Makes room for what was `wanted`, after [`Heap::write_item`] found none. Takes back what is cached and set
     /// aside, and empties segments by moving what lies in them. Reports whether there is room then, for whoever comes
     /// first. Other threads that need room wait for this one.
     ///
     /// The caller is not pinned, and has the right to write.
-    pub fn make_room(
-        &self,
-        wanted: &Wanted,
-        epochs: &Epochs,
-        mover: &(impl Mover + ?Sized),
-    ) -> Compacted {
+    #[inline(never)]
+    pub fn make_room(&self, wanted: &Wanted, epochs: &Epochs, mover: &dyn Mover) -> Compacted {
         let mut done = Compacted::default();
         let Some(bytes) = wanted.item_bytes else { return done };
         if self.damaged.load(Ordering::Relaxed) {
@@ -89,7 +95,8 @@ impl<M: Medium> Heap<M> {
 
     /// Empties some segments whose content fits into others of their class. If that frees nothing, no such segment is
     /// left. The caller is not pinned, and has the right to write.
-    pub fn compact(&self, epochs: &Epochs, mover: &(impl Mover + ?Sized)) -> Compacted {
+    #[inline(never)]
+    pub fn compact(&self, epochs: &Epochs, mover: &dyn Mover) -> Compacted {
         if self.damaged.load(Ordering::Relaxed) {
             return Compacted::default();
         }
@@ -121,12 +128,7 @@ impl<M: Medium> Heap<M> {
         self.release_empty_segments();
     }
 
-    fn empty_sparse_segments(
-        &self,
-        enough: u64,
-        epochs: &Epochs,
-        mover: &(impl Mover + ?Sized),
-    ) -> Compacted {
+    fn empty_sparse_segments(&self, enough: u64, epochs: &Epochs, mover: &dyn Mover) -> Compacted {
         let victims = self.take_sparse(enough);
         if victims.is_empty() {
             return Compacted::default();
@@ -135,12 +137,7 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Empties a row of segments.
-    fn empty_window(
-        &self,
-        count: u64,
-        epochs: &Epochs,
-        mover: &(impl Mover + ?Sized),
-    ) -> Compacted {
+    fn empty_window(&self, count: u64, epochs: &Epochs, mover: &dyn Mover) -> Compacted {
         let Some(window) = self.first_window(count) else { return Compacted::default() };
         self.free_runs.lock().set_window(window.clone());
         let mut small: Vec<u64> =
@@ -159,7 +156,7 @@ impl<M: Medium> Heap<M> {
         small: &[u64],
         large: &[Offset],
         epochs: &Epochs,
-        mover: &(impl Mover + ?Sized),
+        mover: &dyn Mover,
     ) -> Compacted {
         // First wait for threads that did not see the mark and have yet to add a slot to a magazine. Then wait for
         // threads that took the slot out of there before this one could.
@@ -189,18 +186,13 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Waits a while for all present pins to end.
-    fn have_passed(&self, epochs: &Epochs, mover: &(impl Mover + ?Sized)) -> bool {
+    fn have_passed(&self, epochs: &Epochs, mover: &dyn Mover) -> bool {
         let moment = epochs.moment();
         self.wait(epochs, mover, || epochs.has_passed(moment))
     }
 
     /// Waits a while for something that comes about as pins end. Does not wait for pins of the caller's thread.
-    fn wait(
-        &self,
-        epochs: &Epochs,
-        mover: &(impl Mover + ?Sized),
-        is_so: impl Fn() -> bool,
-    ) -> bool {
+    fn wait(&self, epochs: &Epochs, mover: &dyn Mover, is_so: impl Fn() -> bool) -> bool {
         for _ in 0..TRIES_MAX {
             mover.collect();
             if is_so() {
@@ -269,12 +261,15 @@ impl<M: Medium> Heap<M> {
     fn taken_slots(&self, segment: u64) -> Vec<Offset> {
         let state = self.state(segment);
         let size = self.class_of_segment(segment).and_then(|class| self.classes.size(class));
-        let taken = |word: usize| {
+        let mut slots = Vec::new();
+        for word in 0..state.words() {
             let taken = state.valid_bits(word) & !state.bits(word).load(Ordering::Acquire);
-            (0..64).filter(move |bit| taken & 1 << bit != 0).map(move |bit| word as u64 * 64 + bit)
-        };
-        let at = |slot: u64| self.start_of(segment).add(slot * size.unwrap_or(0));
-        (0..state.words()).flat_map(taken).map(at).collect()
+            for bit in (0..64).filter(|bit| taken & 1 << bit != 0) {
+                let slot = word as u64 * 64 + bit;
+                slots.push(self.start_of(segment).add(slot * size.unwrap_or(0)));
+            }
+        }
+        slots
     }
 
     pub(super) fn is_empty(&self, segment: u64) -> bool {

@@ -144,7 +144,8 @@ impl<M: Medium> Heap<M> {
     ) -> Result<Offset, SpaceError> {
         let bytes = HEADER_BYTES + 8 * items.len() as u64;
         let at = self.allocate(bytes, replaced)?;
-        let body: Vec<u8> = items.iter().flat_map(|item| item.0.to_le_bytes()).collect();
+        let mut body = Vec::with_capacity(8 * items.len());
+        items.iter().for_each(|item| body.extend_from_slice(&item.0.to_le_bytes()));
         let mut head = [0; HEADER_BYTES as usize];
         head[..4].copy_from_slice(&(items.len() as u32).to_le_bytes());
         head[4..8].copy_from_slice(&checksum(&[], &body).to_le_bytes());

@@ -168,6 +168,7 @@ pub struct Heap<M: Medium> {
 
 impl<M: Medium> Heap<M> {
     /// The heap of `pool`. All of it is sealed until a [`Sweep`] has passed.
+    #[inline(never)]
     pub fn open(pool: Arc<Pool<M>>) -> Result<Heap<M>, OpenError> {
         let superblock = pool.superblock();
         let segment_log2 = superblock.segment_log2;
@@ -423,6 +424,7 @@ impl<M: Medium> Heap<M> {
     }
 
     /// How much space the heap has and how much of it is taken.
+    #[inline(never)]
     pub fn usage(&self) -> HeapUse {
         let mut total = HeapUse::default();
         let extents = [HEAP, HEAP_WORDS].map(|owner| self.pool.extents_of(owner));

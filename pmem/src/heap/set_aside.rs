@@ -9,6 +9,7 @@ use crate::sync::Ordering;
 
 impl<M: Medium> Heap<M> {
     /// Space set aside, for an item of `bytes` bytes that replaces the one at `replaced`.
+    #[inline(never)]
     pub(super) fn take_reserved(&self, bytes: u64, replaced: Offset) -> Option<Offset> {
         let slot_of = |class: usize| self.reserves.get(class).and_then(Reserve::take);
         // First of the kind of space that the replaced item leaves: that makes up for what is taken.

@@ -30,6 +30,7 @@ impl<M: Medium> Heap<M> {
     }
 
     /// `(segment, slot)` of what begins at `at`.
+    #[inline(never)]
     fn place_of(&self, at: Offset) -> Result<(u64, usize), Corrupt> {
         match self.room_at(at) {
             Some(Room::Slot { segment, slot, .. }) => Ok((segment, slot as usize)),
@@ -44,6 +45,7 @@ impl<M: Medium> Sweep<'_, M> {
     ///
     /// Fails if nothing can begin there, or if it was marked before. Then the pool is damaged, and the sweep will free
     /// nothing.
+    #[inline(never)]
     pub fn mark(&self, at: Offset) -> Result<(), Corrupt> {
         let marked = self.heap.place_of(at).and_then(|(segment, slot)| {
             let bit = 1 << (slot % 64);
@@ -60,6 +62,7 @@ impl<M: Medium> Sweep<'_, M> {
     }
 
     /// Whether what begins at `at` was marked.
+    #[inline(never)]
     pub fn is_marked(&self, at: Offset) -> bool {
         self.heap.place_of(at).is_ok_and(|(segment, slot)| {
             let word = self.heap.state(segment).bits(slot / 64);
@@ -68,6 +71,7 @@ impl<M: Medium> Sweep<'_, M> {
     }
 
     /// Frees everything that was not marked, unless the pool is damaged.
+    #[inline(never)]
     pub fn finish(self) {
         let heap = self.heap;
         if heap.damaged.load(Ordering::Relaxed) {
@@ -125,6 +129,7 @@ pub struct Audit<'a, M: Medium> {
 impl<M: Medium> Audit<'_, M> {
     /// Marks what begins at `at` and has `bytes` bytes as reachable. Fails if nothing can begin
     /// there, if it does not fit there, if it is free, or if it was marked before.
+    #[inline(never)]
     pub fn mark(&mut self, at: Offset, bytes: u64) -> Result<(), Corrupt> {
         let corrupt = |found: &str| Err(Corrupt { at, found: found.into() });
         let (segment, slot) = self.heap.place_of(at)?;
@@ -156,6 +161,7 @@ impl<M: Medium> Audit<'_, M> {
     ///   `retired`;
     /// * retired items that are reachable, free, or retired twice;
     /// * free space that no allocation would find.
+    #[inline(never)]
     pub fn finish(mut self, retired: &[u64]) -> (u64, u64) {
         // A helper may be about to add segments, although nothing writes.
         let _growing = self.heap.growing.lock();
@@ -174,7 +180,7 @@ impl<M: Medium> Audit<'_, M> {
         let mut runs: Vec<(u64, u64)> = self.heap.free_runs.lock().iter().collect();
         runs.extend(self.heap.vacant_runs.lock().iter());
         runs.extend(self.heap.reserved_run.get());
-        findable.extend(runs.into_iter().flat_map(|(first, len)| first..first + len));
+        runs.into_iter().for_each(|(first, len)| findable.extend(first..first + len));
         // A damaged heap hands out nothing, so nothing of it has to be found.
         let is_lost =
             |segment| !findable.contains(&segment) && !self.heap.damaged.load(Ordering::Relaxed);

@@ -35,6 +35,7 @@ const TAKE_BACK_BYTES: u64 = 1 << 20;
 impl<M: Medium> Heap<M> {
     /// Gives some of the free space back to the system, and then what was prepared for growth; returns how many bytes.
     /// If none, nothing is left to be given back. The caller has the right to write.
+    #[inline(never)]
     pub fn give_back(&self) -> u64 {
         let is_useless = self.keeps_space.load(Ordering::Relaxed);
         if is_useless || self.damaged.load(Ordering::Relaxed) {

@@ -28,8 +28,8 @@ impl<M: Medium> Heap<M> {
     /// Takes slabs to be emptied, up to `enough` segments: those with the least in them for which others of their class
     /// have room.
     pub(super) fn take_sparse(&self, enough: u64) -> Vec<u64> {
-        let mut sparse: Vec<Sparse> =
-            (0..self.classes.count()).flat_map(|class| self.sparse_of(class)).collect();
+        let mut sparse: Vec<Sparse> = Vec::new();
+        (0..self.classes.count()).for_each(|class| sparse.extend(self.sparse_of(class)));
         let live_bytes = |one: &Sparse| one.live_bytes / self.classes.segments(one.class);
         sparse.sort_unstable_by_key(|one| (live_bytes(one), one.segment));
         let mut segments = 0;
@@ -39,11 +39,12 @@ impl<M: Medium> Heap<M> {
             is_among
         });
         sparse.sort_unstable_by_key(|one| (one.class, one.segment));
-        let of_class = |group: &[Sparse]| {
+        let mut marked = Vec::new();
+        for group in sparse.chunk_by(|a, b| a.class == b.class) {
             let segments: Vec<u64> = group.iter().map(|one| one.segment).collect();
-            self.mark_draining(group.first().map_or(0, |one| one.class), &segments)
-        };
-        sparse.chunk_by(|a, b| a.class == b.class).flat_map(of_class).collect()
+            marked.extend(self.mark_draining(group[0].class, &segments));
+        }
+        marked
     }
 
     /// Sparse segments of a class: the emptiest, as many as the free slots of the others can take in.

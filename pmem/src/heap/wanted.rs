@@ -48,6 +48,7 @@ impl<M: Medium> Heap<M> {
     }
 
     /// The refusal `full` of what was `wanted`, with all the reasons that are left after a compaction.
+    #[inline(never)]
     pub fn say_why(
         &self,
         full: SpaceError,

@@ -14,21 +14,24 @@ use {
 
 impl<M: Medium> Pool<M> {
     /// Records how the pool is logged, down to the device, whether it is clean or not.
+    #[inline(never)]
     pub fn set_logged(&self, logged: Option<Logged>) -> io::Result<()> {
-        self.record(|superblock| superblock.set_logged(logged))
+        self.record(&|superblock| superblock.set_logged(logged))
     }
 
     /// Records that the pool is not logged, since this durability was asked for; as [`Pool::set_logged`].
+    #[inline(never)]
     pub fn set_unlogged(&self, asked: Durability) -> io::Result<()> {
-        self.record(|superblock| superblock.set_unlogged(asked))
+        self.record(&|superblock| superblock.set_unlogged(asked))
     }
 
     /// Records whether sums of the file are to be written when the pool is closed; as [`Pool::set_logged`].
+    #[inline(never)]
     pub fn set_keeps_sums(&self, keeps: bool) -> io::Result<()> {
-        self.record(|superblock| superblock.set_keeps_sums(keeps))
+        self.record(&|superblock| superblock.set_keeps_sums(keeps))
     }
 
-    fn record(&self, change: impl FnOnce(&mut Superblock)) -> io::Result<()> {
+    fn record(&self, change: &dyn Fn(&mut Superblock)) -> io::Result<()> {
         let mut superblock = self.superblock.lock();
         self.demand_own(&superblock)?;
         let mut marked = superblock.clone();
@@ -104,6 +107,6 @@ impl<M: Medium> crate::durability::Image for Pool<M> {
     }
 
     fn name_checkpoints(&self, current: Option<u128>, next: Option<u128>) -> io::Result<()> {
-        self.record(|superblock| superblock.set_checkpoints(current, next))
+        self.record(&|superblock| superblock.set_checkpoints(current, next))
     }
 }

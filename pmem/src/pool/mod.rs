@@ -101,6 +101,10 @@ pub struct Draft {
 }
 
 impl Draft {
+    fn of(superblock: &Superblock) -> Draft {
+        Draft { superblock: superblock.clone() }
+    }
+
     /// Hands out an extent of `bytes` zero bytes. It begins at a multiple of a line, of 256 bytes if it is that
     /// large, and of a huge page if it is as large as one. Like everything in a draft, it takes effect only when the
     /// draft is committed.
@@ -169,6 +173,7 @@ impl Draft {
 
 impl<M: Medium> Pool<M> {
     /// Makes a pool on an empty medium. A crash at any point leaves no valid superblock, or a whole empty pool.
+    #[inline(never)]
     pub fn create(medium: M, spec: &Spec, place: Place) -> Result<Self, OpenError> {
         medium.grow(SUPERBLOCK_BYTES)?;
         let superblock = Superblock {
@@ -201,6 +206,7 @@ impl<M: Medium> Pool<M> {
 
     /// Opens the pool on `medium` for writing: marks it dirty, with this place and a new
     /// incarnation, before anything else is stored.
+    #[inline(never)]
     pub fn open(medium: M, place: Place) -> Result<Self, OpenError> {
         let (mut superblock, repair) = Self::read(&medium)?;
         superblock.check_state(&place)?;
@@ -240,6 +246,7 @@ impl<M: Medium> Pool<M> {
     /// Records that the restored pool on `medium` is in its proper place: so far it bears the place and the time of its
     /// checkpoint. Also marks it dirty, whatever it was then. Nothing of it has reached the device yet. After a power
     /// loss it must not count, but be restored once more, from the same checkpoint, whose log is of this generation.
+    #[inline(never)]
     pub fn adopt(medium: &M, place: Place, generation: u128) -> Result<(), OpenError> {
         let (mut superblock, _) = Self::read(medium)?;
         medium.grow(superblock.end)?;
@@ -252,6 +259,7 @@ impl<M: Medium> Pool<M> {
 
     /// Makes a separate pool from a copy of another one's image: with this identity, without a log, and dirty. The
     /// requested durability stays.
+    #[inline(never)]
     pub fn adopt_copy(medium: &M, place: Place, uuid: u128) -> Result<(), OpenError> {
         let (mut superblock, _) = Self::read(medium)?;
         medium.grow(superblock.end)?;
@@ -264,6 +272,7 @@ impl<M: Medium> Pool<M> {
     }
 
     /// Opens a cleanly closed pool for reading; changes nothing in it.
+    #[inline(never)]
     pub fn open_read_only(medium: M, place: Place) -> Result<Self, OpenError> {
         let (superblock, _) = Self::read(&medium)?;
         if !superblock.clean {
@@ -322,6 +331,7 @@ impl<M: Medium> Pool<M> {
     }
 
     /// The current superblock.
+    #[inline(never)]
     pub fn superblock(&self) -> Superblock {
         self.superblock.lock().clone()
     }
@@ -359,6 +369,7 @@ impl<M: Medium> Pool<M> {
     }
 
     #[cold]
+    #[inline(never)]
     fn reopen_gate(&self) -> Result<(), WriteError> {
         match self.gate.state() {
             GateState::ReadOnly => Err(WriteError::ReadOnly),
@@ -406,6 +417,7 @@ impl<M: Medium> Pool<M> {
 
     /// Records on the device that the pool is clean, with the number of pairs and the end of its log if these are
     /// known, or that it is dirty.
+    #[inline(never)]
     fn mark(&self, clean: bool, pairs: Option<u64>, log_end: Option<LogEnd>) -> io::Result<()> {
         let mut superblock = self.superblock.lock();
         self.demand_own(&superblock)?;
@@ -424,10 +436,10 @@ impl<M: Medium> Pool<M> {
         &self,
         change: impl FnOnce(&mut Draft) -> Result<R, SpaceError>,
     ) -> Result<R, SpaceError> {
-        let mut superblock = self.superblock.lock();
-        let mut draft = Draft { superblock: superblock.clone() };
+        let mut current = self.superblock.lock();
+        let mut draft = Draft::of(&current);
         let result = change(&mut draft)?;
-        self.commit(&mut superblock, draft.superblock)?;
+        self.commit(&mut current, draft)?;
         Ok(result)
     }
 
@@ -436,15 +448,16 @@ impl<M: Medium> Pool<M> {
         &self,
         change: impl FnOnce(&mut Draft) -> Result<R, SpaceError>,
     ) -> Result<u64, SpaceError> {
-        let superblock = self.superblock.lock().clone();
-        let end = superblock.end;
-        let mut draft = Draft { superblock };
+        let mut draft = Draft::of(&self.superblock.lock());
+        let end = draft.end();
         change(&mut draft)?;
         Ok(draft.end() - end)
     }
 
     /// Replaces the superblock in effect, with memory behind all of it.
-    fn commit(&self, current: &mut Superblock, mut new: Superblock) -> Result<(), SpaceError> {
+    #[inline(never)]
+    fn commit(&self, current: &mut Superblock, draft: Draft) -> Result<(), SpaceError> {
+        let Draft { superblock: mut new } = draft;
         let io = |source| SpaceError::Io { needed_bytes: new.end, source };
         self.demand_own(current).map_err(io)?;
         // Memory comes first: an extent on record without memory behind it would fault.
@@ -459,6 +472,7 @@ impl<M: Medium> Pool<M> {
     /// An error if another program has put something else into the file: whatever that is, it does not begin with the
     /// superblock that was written last. From then on the pool has failed, so that neither its log nor a checkpoint
     /// takes over what is there.
+    #[inline(never)]
     fn demand_own(&self, current: &Superblock) -> io::Result<()> {
         if read_copy(&self.medium, Offset(0)) == *current.encode() {
             return Ok(());
@@ -468,6 +482,7 @@ impl<M: Medium> Pool<M> {
     }
 
     /// As [`Pool::extend`] does before it changes anything, looks whether the file is still this pool's.
+    #[inline(never)]
     pub fn look_at_file(&self) -> io::Result<()> {
         if self.is_read_only() {
             // Its first copy may be one that nobody has repaired.
@@ -477,11 +492,13 @@ impl<M: Medium> Pool<M> {
     }
 
     /// The extent with which the pool ends.
+    #[inline(never)]
     pub fn last_extent(&self) -> Option<Extent> {
         self.superblock.lock().last_extent()
     }
 
     /// Extents of one owner, by index.
+    #[inline(never)]
     pub fn extents_of(&self, owner: u8) -> Vec<Extent> {
         let mut extents: Vec<Extent> = self
             .superblock
@@ -498,21 +515,23 @@ impl<M: Medium> Pool<M> {
     /// Makes everything that has returned so far survive power loss, if the medium can: on `mapped`, writes all to the
     /// device and records the pool as clean until the next write. Writers wait during the last part.
     pub fn sync(&self) -> io::Result<()> {
-        self.sync_counted(|| None)
+        self.sync_counted(&|| None)
     }
 
     /// As [`Pool::sync`]. Records the result of `count`, which is called while nobody has the right to write, as the
     /// number of pairs.
-    pub fn sync_counted(&self, count: impl FnOnce() -> Option<u64>) -> io::Result<()> {
+    #[inline(never)]
+    pub fn sync_counted(&self, count: &dyn Fn() -> Option<u64>) -> io::Result<()> {
         match self.medium.kind() {
             // On `dax` every operation that returned is durable already.
             MediumKind::Dram | MediumKind::Dax => Ok(()),
-            MediumKind::Mapped => self.clean(|| (count(), None)),
+            MediumKind::Mapped => self.clean(&mut || (count(), None)),
         }
     }
 
-    /// `record` says the number of pairs, and where the log ends. It is called while nobody has the right to write.
-    fn clean(&self, record: impl FnOnce() -> (Option<u64>, Option<LogEnd>)) -> io::Result<()> {
+    /// `record` says the number of pairs, and where the log ends. It is called once, while nobody has the right to write.
+    #[inline(never)]
+    fn clean(&self, record: &mut dyn FnMut() -> (Option<u64>, Option<LogEnd>)) -> io::Result<()> {
         let _transition = self.transition.lock();
         if self.gate.state() != GateState::Open {
             return Ok(());
@@ -535,10 +554,10 @@ impl<M: Medium> Pool<M> {
     /// As [`Pool::sync`] on `mapped`, and calls `work` while the pool is clean on the device and nobody writes.
     pub fn clean_for<R>(
         &self,
-        count: impl FnOnce() -> Option<u64>,
+        count: impl Fn() -> Option<u64>,
         work: impl FnOnce() -> R,
     ) -> io::Result<R> {
-        self.clean(|| (count(), None))?;
+        self.clean(&mut || (count(), None))?;
         let _transition = self.transition.lock();
         if self.gate.state() == GateState::Open {
             // Somebody wrote since: what that was is on its way into the file, and `work` waits no longer for it.
@@ -557,8 +576,9 @@ impl<M: Medium> Pool<M> {
     }
 
     /// Syncs and records the pool as clean, on every medium, with the number given to [`Pool::record_pairs`].
+    #[inline(never)]
     pub fn close(&self) -> io::Result<()> {
-        self.clean(|| (self.pairs_to_record.lock().take(), None))
+        self.clean(&mut || (self.pairs_to_record.lock().take(), None))
     }
 
     /// As [`Pool::close`], of a pool with a log. `end_log` ends it while nobody has the right to write: so the pool
@@ -566,7 +586,7 @@ impl<M: Medium> Pool<M> {
     pub fn close_logged(&self, end_log: impl FnOnce() -> Option<LogEnd>) -> io::Result<()> {
         let mut end_log = Some(end_log);
         let mut end = || end_log.take().and_then(|end_log| end_log());
-        self.clean(|| (self.pairs_to_record.lock().take(), end()))?;
+        self.clean(&mut || (self.pairs_to_record.lock().take(), end()))?;
         let _transition = self.transition.lock();
         if self.gate.state() == GateState::Clean
             && let Some(end) = end()

@@ -25,6 +25,7 @@ impl<M: Medium> Pool<M> {
     /// # Panics
     ///
     /// The note is longer than [`NOTE_BYTES_MAX`].
+    #[inline(never)]
     pub fn set_note(&self, note: &[u8]) -> Result<(), SpaceError> {
         assert!(note.len() <= NOTE_BYTES_MAX, "a note of {} bytes", note.len());
         let bytes = (WORD + note.len() as u64).next_multiple_of(LINE);
@@ -44,6 +45,7 @@ impl<M: Medium> Pool<M> {
     }
 
     /// The note, if there is a whole one.
+    #[inline(never)]
     pub fn note(&self) -> Option<Vec<u8>> {
         note_in(&self.superblock(), |at| Some(self.medium().load(at)))
     }
@@ -66,9 +68,10 @@ pub fn note_in(superblock: &Superblock, load: impl Fn(Offset) -> Option<u64>) ->
     if len > NOTE_BYTES_MAX || extent.bytes < WORD + len as u64 {
         return None;
     }
-    let words = (1..).map(|index| load(extent.start.word(index)));
-    let words: Option<Vec<u64>> = words.take(len.div_ceil(WORD as usize)).collect();
-    let mut note: Vec<u8> = words?.into_iter().flat_map(u64::to_le_bytes).collect();
+    let mut note = Vec::with_capacity(len.next_multiple_of(WORD as usize));
+    for index in 1..=len.div_ceil(WORD as usize) as u64 {
+        note.extend_from_slice(&load(extent.start.word(index))?.to_le_bytes());
+    }
     note.truncate(len);
     (len > 0 && head(&note) == first).then_some(note)
 }

@@ -27,6 +27,7 @@ impl<M: Medium> Pool<M> {
 
     /// Gives the space that was prepared beyond the end back to the system; returns how many bytes. A later extent
     /// takes it again.
+    #[inline(never)]
     pub fn give_prepared_back(&self) -> u64 {
         let superblock = self.superblock.lock();
         let mut hollow = self.hollow.lock();
@@ -54,6 +55,7 @@ impl<M: Medium> Pool<M> {
     /// Why the pool may not grow to `needed_bytes`: its limit, or missing addresses for `what`, the volatile state that
     /// goes with it.
     #[cold]
+    #[inline(never)]
     pub fn no_room_for(&self, what: &str, needed_bytes: u64) -> SpaceError {
         let limit_bytes = self.medium.limit();
         if needed_bytes > limit_bytes {
@@ -70,6 +72,7 @@ impl<M: Medium> Pool<M> {
 
     /// Allocates and touches memory for `bytes` of further extents, so that [`Pool::extend`] finds it ready. For a
     /// helper: it may take long, but delays nobody for long.
+    #[inline(never)]
     pub fn prepare(&self, bytes: u64) -> Result<(), SpaceError> {
         let end = self.superblock.lock().end;
         // Wherever they may begin.

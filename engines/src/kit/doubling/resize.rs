@@ -532,7 +532,9 @@ pub(crate) trait Doubles: Operations<Geometry = Geometry, Bucket = u64> + 'stati
 /// What helpers do for a table that doubles: they empty buckets during a resize, and prepare memory.
 impl<T: Doubles> Background for T {
     /// Some 150 us of work.
-    const TURNS_AT_ONCE: Option<u32> = Some(8);
+    fn turns_at_once(&self) -> Option<u32> {
+        Some(8)
+    }
 
     fn signal(&self) -> &Signal {
         &self.tables().signal

@@ -3,7 +3,7 @@
 use super::geometry::{Geometry, Published, Resize, SPAN_MAX, table_log2, table_of};
 use crate::Settings;
 use crate::kit::helper::Signal;
-use crate::kit::parallel::in_parallel;
+use crate::kit::parallel::{PartOfWork, in_parallel};
 use crate::kit::progress::Progress;
 use crate::kit::shared::no_sidecar;
 use pmem::pool::Draft;
@@ -78,11 +78,12 @@ pub(crate) struct Tables<M: Medium> {
 
 impl<M: Medium> Tables<M> {
     /// Opens what a pool has, after `initialize` has taken the engine's own extents if the pool is new.
+    #[inline(never)]
     pub(crate) fn open(
         pool: Arc<Pool<M>>,
         settings: Settings,
         form: Form,
-        initialize: impl Fn(&mut Draft) -> Result<(), SpaceError>,
+        initialize: &dyn Fn(&mut Draft) -> Result<(), SpaceError>,
     ) -> Result<Self, OpenError> {
         let corrupt = |found: String| OpenError::Corrupt { found };
         if pool.extents_of(TABLES).is_empty() {
@@ -249,10 +250,10 @@ impl<M: Medium> Tables<M> {
         &self,
         buckets: Range<u64>,
         buckets_per_thread: u64,
-        work: impl Fn(Range<u64>) -> Result<u64, OpenError> + Sync,
+        work: &PartOfWork<'_>,
     ) -> Result<u64, OpenError> {
         let (start, count) = (buckets.start, buckets.end - buckets.start);
-        in_parallel(&self.settings, count, buckets_per_thread, |range| {
+        in_parallel(&self.settings, count, buckets_per_thread, &|range| {
             work(start + range.start..start + range.end)
         })
     }
