@@ -120,7 +120,6 @@ pub(crate) trait Subject {
     fn check(&self) -> Result<CheckReport>;
     fn len(&self) -> u64;
     fn is_resizing(&self) -> Result<bool>;
-    fn checkpoints(&self) -> Result<u64>;
     fn tidy(&self) -> Result<()>;
     fn sync(&self) -> Result<()>;
     fn close(self: Box<Self>) -> Result<()>;
@@ -194,10 +193,6 @@ impl<K: Numbered, V: Numbered> Subject for Table<K, V> {
 
     fn is_resizing(&self) -> Result<bool> {
         Ok(self.stats()?.resizing)
-    }
-
-    fn checkpoints(&self) -> Result<u64> {
-        Ok(self.log()?.map_or(0, |log| log.checkpoints))
     }
 
     fn tidy(&self) -> Result<()> {
@@ -281,10 +276,6 @@ impl Subject for Store {
 
     fn is_resizing(&self) -> Result<bool> {
         Ok(self.stats()?.resizing)
-    }
-
-    fn checkpoints(&self) -> Result<u64> {
-        Ok(self.log()?.map_or(0, |log| log.checkpoints))
     }
 
     fn tidy(&self) -> Result<()> {

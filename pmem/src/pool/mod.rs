@@ -529,7 +529,8 @@ impl<M: Medium> Pool<M> {
         }
     }
 
-    /// `record` says the number of pairs, and where the log ends. It is called once, while nobody has the right to write.
+    /// `record` says the number of pairs, and where the log ends. It is called once, while nobody has the right to
+    /// write.
     #[inline(never)]
     fn clean(&self, record: &mut dyn FnMut() -> (Option<u64>, Option<LogEnd>)) -> io::Result<()> {
         let _transition = self.transition.lock();
