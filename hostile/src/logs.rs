@@ -64,6 +64,11 @@ fn make(engine: Engine, form: Form, is_reopened: bool) -> Option<Seed> {
         subject = form.open(&logged, &path).expect("it was closed");
     }
     for round in 0..ROUNDS {
+        if round == ROUNDS / 2 {
+            // Its log goes on.
+            subject.close().expect("it can be synced");
+            subject = form.open(&logged, &path).expect("it was closed");
+        }
         (0..12).for_each(|number| subject.put(round * 9 + number).expect("there is room"));
         subject.remove(round * 9 + 1).expect("a removal needs no room");
         subject.sync().expect("there is room for the log");

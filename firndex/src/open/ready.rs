@@ -27,13 +27,14 @@ pub(crate) struct Ready {
 }
 
 pub(super) struct InFile {
+    /// A log that goes on. First, so that it is dropped before the file: its threads write until then, and the file has
+    /// the lock that keeps other processes out.
+    pub(super) resumed: Option<Durable>,
     pub(super) file: PoolFile,
     pub(super) companions: Companions,
     pub(super) beginning: Option<Beginning>,
     /// Where the log ended, if the pool was closed and its log may go on.
     pub(super) log_end: Option<LogEnd>,
-    /// A log that goes on.
-    pub(super) resumed: Option<Durable>,
 }
 
 impl Ready {
@@ -44,7 +45,7 @@ impl Ready {
         companions: Companions,
         beginning: Option<Beginning>,
     ) -> Ready {
-        let in_file = Some(InFile { file, companions, beginning, log_end: None, resumed: None });
+        let in_file = Some(InFile { resumed: None, file, companions, beginning, log_end: None });
         Ready { in_file, ..Ready::without_a_file(pool, engine) }
     }
 

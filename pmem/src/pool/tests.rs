@@ -1,6 +1,6 @@
 use super::*;
 use crate::medium::{Dram, Memory};
-use crate::superblock::HEAP;
+use crate::superblock::{HEAP, LogEnd};
 
 pub(crate) fn spec() -> Spec {
     Spec {

@@ -152,6 +152,12 @@ fn a_log_that_is_not_all_there_does_not_go_on() {
         }
         assert!(!is_needed || !goes_on(damaged, end), "with a damaged {name}");
     }
+    for longer in [-4096_isize, -1, 1, 4096, 1 << 20] {
+        let mut resized = all.clone();
+        let bytes = &mut resized.iter_mut().find(|(name, _)| *name == last).unwrap().1;
+        bytes.resize(bytes.len().strict_add_signed(longer), 0);
+        assert!(!goes_on(resized, end), "with a last segment that is {longer} bytes longer");
+    }
     let mut damaged = all.clone();
     let bytes = &mut damaged.iter_mut().find(|(name, _)| *name == last).unwrap().1;
     bytes[(end.page * PAGE) as usize + 32] ^= 1;

@@ -7,6 +7,9 @@ use std::ops::Range;
 
 /// Looks in vain after which most chunks, 64 in a row, are written without one.
 const VAIN_MAX: u32 = 8;
+/// What lies between two pages that differ is written with them if it is no more than this. Past the page cache each
+/// write waits for the device, which writes so much in about the same time.
+const GAP_BYTES: usize = 128 << 10;
 
 /// An image that is on the device, and is written over.
 pub(super) struct Kept<'a> {
@@ -25,7 +28,7 @@ impl Kept<'_> {
     }
 
     /// The bytes of a chunk, which begins at byte `at` of the image, that are others than those in the file: whole
-    /// pages. Where most of them are, the next chunks are likely to be so, too, and reading them would cost time for
+    /// pages, and short gaps between them. Where most of them are, the next chunks are likely to be so, too, and reading them would cost time for
     /// nothing: of a pool that is written all over, one chunk in 64 is read.
     pub(super) fn different(&mut self, at: u64, chunk: &Pages) -> Vec<Range<usize>> {
         let all = chunk.bytes();
@@ -41,17 +44,16 @@ impl Kept<'_> {
             return whole();
         }
         let mut ranges: Vec<Range<usize>> = Vec::new();
-        let mut pages = 0;
         let both = all.chunks(PAGE_BYTES).zip(self.found.bytes().chunks(PAGE_BYTES));
         for (page, _) in (0..).zip(both).filter(|(_, (new, old))| new != old) {
-            pages += 1;
             let from = page * PAGE_BYTES;
             match ranges.last_mut() {
-                Some(last) if last.end == from => last.end += PAGE_BYTES,
+                Some(last) if from - last.end <= GAP_BYTES => last.end = from + PAGE_BYTES,
                 _ => ranges.push(from..from + PAGE_BYTES),
             }
         }
-        let are_most = pages * 4 * PAGE_BYTES > all.len() * 3;
+        let bytes: usize = ranges.iter().map(Range::len).sum();
+        let are_most = 4 * bytes > 3 * all.len();
         self.vain = if are_most { (self.vain + 1).min(VAIN_MAX) } else { 0 };
         self.unseen = (1 << self.vain) >> 2;
         if are_most { whole() } else { ranges }

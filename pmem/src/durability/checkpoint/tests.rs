@@ -178,3 +178,30 @@ fn the_former_checkpoint_stays_if_the_new_one_has_lost_its_name() {
     checkpoint(&places, 3).unwrap();
     assert_eq!(found(&*disk), Some(3));
 }
+
+/// Pages of a chunk that are written over a file in which they are others.
+fn written(changed: &[usize]) -> Vec<Range<usize>> {
+    let directory = tempfile::tempdir().unwrap();
+    let file = Disk::create(&*disk_in(directory.path()), "checkpoint.0").unwrap();
+    let mut chunk = Pages::zeroed(CHUNK_BYTES_MAX as usize);
+    file.write_at(chunk.bytes(), PAGE).unwrap();
+    for page in changed {
+        chunk.words_mut()[(page + 1) * PAGE_WORDS - 1] = 1;
+    }
+    let ranges = Kept::new(&*file, CHUNK_BYTES_MAX).different(0, &chunk);
+    ranges.iter().map(|range| range.start / PAGE_BYTES..range.end / PAGE_BYTES).collect()
+}
+
+#[test]
+fn pages_that_differ_are_written_with_short_gaps_between_them() {
+    let one = |range: Range<usize>| std::iter::once(range).collect::<Vec<_>>();
+    assert_eq!(written(&[]), []);
+    assert_eq!(written(&[0]), one(0..1));
+    assert_eq!(written(&[255]), one(255..256));
+    assert_eq!(written(&[3, 36]), one(3..37));
+    assert_eq!(written(&[3, 37]), [3..4, 37..38]);
+    assert_eq!(written(&[0, 128, 255]), [0..1, 128..129, 255..256]);
+    // Three quarters of it, gaps included.
+    let scattered: Vec<usize> = (0..256).step_by(30).collect();
+    assert_eq!(written(&scattered), one(0..256));
+}

@@ -169,7 +169,7 @@ fn find(segments: &Segments, end: LogEnd) -> io::Result<Option<Ended>> {
     if !is_before || end.page == 0 {
         return Ok(None);
     }
-    let (mut found, mut log_bytes, mut useless) = (0, 0, Vec::new());
+    let (mut found, mut log_bytes, mut useless, mut segment_bytes) = (0, 0, Vec::new(), 0);
     for number in disk.names()?.iter().filter_map(|name| names::number_of(name)) {
         let name = names::segment(number);
         let is_own = recognises(disk, &name, uuid)? == Some(true);
@@ -186,6 +186,9 @@ fn find(segments: &Segments, end: LogEnd) -> io::Result<Option<Ended>> {
             number if (begin.segment..=end.segment).contains(&number) && is_of_log => {
                 found += 1;
                 log_bytes += file.len()?;
+                if number == end.segment {
+                    segment_bytes = header.map_or(0, |header| header.bytes);
+                }
             }
             number => useless.push(number),
         }
@@ -194,6 +197,10 @@ fn find(segments: &Segments, end: LogEnd) -> io::Result<Option<Ended>> {
         return Ok(None);
     }
     let file = disk.open(&names::segment(end.segment))?;
+    // One that was made longer would be written where no restoration reads.
+    if segment_bytes > segments.sizes.segment_max || file.len()? != segment_bytes {
+        return Ok(None);
+    }
     let (mut last, mut next) = (Pages::zeroed(PAGE_BYTES), Pages::zeroed(PAGE_BYTES));
     let (last_at, next_at) = (end.page * PAGE, (end.page + 1) * PAGE);
     let is_read = file.read_at(last.bytes_mut(), last_at)? == PAGE_BYTES;
