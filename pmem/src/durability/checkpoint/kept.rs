@@ -28,8 +28,8 @@ impl Kept<'_> {
     }
 
     /// The bytes of a chunk, which begins at byte `at` of the image, that are others than those in the file: whole
-    /// pages, and short gaps between them. Where most of them are, the next chunks are likely to be so, too, and reading them would cost time for
-    /// nothing: of a pool that is written all over, one chunk in 64 is read.
+    /// pages, and short gaps between them. Where most of them are, the next chunks are likely to be so, too, and
+    /// reading them would cost time for nothing: of a pool that is written all over, one chunk in 64 is read.
     pub(super) fn different(&mut self, at: u64, chunk: &Pages) -> Vec<Range<usize>> {
         let all = chunk.bytes();
         let whole = || std::iter::once(0..all.len()).collect();
