@@ -56,7 +56,6 @@ pub(super) fn resume(options: &Options, ready: &mut Ready) -> Result<()> {
     let image = Arc::clone(pool);
     let durable = Durable::resume(config, Arc::clone(log), image, end).map_err(OpenError::Log)?;
     if let Some(durable) = durable {
-        pool.log_superblock();
         let marked = pool.set_logged(Some(*logged));
         marked.map_err(|source| Error::Io { action: "marking the pool as logged", source })?;
         *beginning = None;

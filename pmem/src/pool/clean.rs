@@ -4,7 +4,6 @@ use super::Pool;
 use super::copies::write_copies;
 use super::gate::GateState;
 use crate::medium::{Medium, MediumKind};
-use crate::offset::Offset;
 use crate::superblock::{LogEnd, SUPERBLOCK_BYTES};
 use std::io;
 
@@ -114,13 +113,5 @@ impl<M: Medium> Pool<M> {
             self.mark(true, pairs, Some(end))?;
         }
         Ok(())
-    }
-
-    /// Appends the superblock to a log that goes on. The log has no record of what was changed in it since the log
-    /// ended, and later changes are logged line by line.
-    pub fn log_superblock(&self) {
-        let _superblock = self.superblock.lock();
-        self.medium.flush_range(Offset(0), SUPERBLOCK_BYTES);
-        self.medium.fence();
     }
 }

@@ -23,8 +23,9 @@ use super::super::writer::{Position, Segments, Supply, Writer};
 use super::super::{Sizes, held, names};
 use super::{Config, Durable, Image, Shared, State, Writing, header_of};
 use crate::durability::{LogError, RestoreError};
-use crate::line_log::{LineLog, Room};
-use crate::superblock::LogEnd;
+use crate::line_log::{Flushed, LineLog, Room};
+use crate::offset::{Offset, WORD};
+use crate::superblock::{LogEnd, SUPERBLOCK_BYTES};
 use crate::sync::forks;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
@@ -48,8 +49,8 @@ struct Ended {
 
 impl Durable {
     /// Goes on with the log that ends at `end`, where the pool was closed. Nobody may have changed the pool since, but
-    /// for its superblock, which is to be [appended](crate::Pool::log_superblock) first. `None`: there is no such log,
-    /// or something follows its end. Then [`Durable::start`] begins another one.
+    /// for its superblock, and nobody changes it during the call. `None`: there is no such log, or something follows
+    /// its end. Then [`Durable::start`] begins another one.
     pub fn resume(
         config: Config,
         log: Arc<LineLog>,
@@ -63,6 +64,7 @@ impl Durable {
         let mut durable = Durable { shared, threads: Vec::new(), forks_at_start: forks() };
         // If one cannot be started, the log ends as it was found.
         durable.start_threads().inspect_err(|_| durable.stop())?;
+        durable.shared.append_superblock();
         Ok(Some(durable))
     }
 
@@ -123,6 +125,15 @@ impl Shared {
         shared.begin_epochs();
         shared.publish(&held(&shared.writing));
         Ok(Some(shared))
+    }
+
+    /// Appends what the superblock is by now. The log has no record of what was changed in it since the log ended, and
+    /// later changes are logged line by line. Waits for the flusher where a ring is smaller.
+    fn append_superblock(&self) {
+        let mut words = [0; (SUPERBLOCK_BYTES / WORD) as usize];
+        self.image.copy(0, &mut words);
+        let all = Flushed { at: Offset(0), words: words.len() as u64 };
+        self.log.append(&[all], |at| words[(at.0 / WORD) as usize]);
     }
 
     /// See [`Durable::end`]. No other thread uses the log any more.
