@@ -28,6 +28,29 @@ fn how_to_write(refused: &io::Error, needs_recovery: bool) -> &'static str {
     }
 }
 
+/// Damage that an opening has not met, and what was built afterwards has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Damage {
+    /// The pool has another number of pairs than it had when it was closed.
+    Miscounted {
+        /// Pairs that were found.
+        found: u64,
+        /// Pairs that were recorded.
+        expected: u64,
+    },
+    /// Content that no pool has.
+    Corrupt(String),
+}
+
+impl From<Damage> for OpenError {
+    fn from(damage: Damage) -> OpenError {
+        match damage {
+            Damage::Miscounted { found, expected } => OpenError::Miscounted { found, expected },
+            Damage::Corrupt(found) => OpenError::Corrupt { found },
+        }
+    }
+}
+
 /// A pool could not be created or opened. The file is unchanged.
 ///
 /// A message includes the operating system's error, so that error is not a [`source`](std::error::Error::source).

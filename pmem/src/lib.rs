@@ -37,7 +37,7 @@ pub mod sync;
 
 #[doc(hidden)]
 pub use error::Named;
-pub use error::{OpenError, SpaceError};
+pub use error::{Damage, OpenError, SpaceError};
 pub use medium::Medium;
 pub use offset::{LINE, MEDIA_BLOCK, Offset, WORD};
 pub use pool::{Pool, Write};

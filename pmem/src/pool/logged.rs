@@ -31,7 +31,7 @@ impl<M: Medium> Pool<M> {
         self.record(&|superblock| superblock.set_keeps_sums(keeps))
     }
 
-    fn record(&self, change: &dyn Fn(&mut Superblock)) -> io::Result<()> {
+    pub(super) fn record(&self, change: &dyn Fn(&mut Superblock)) -> io::Result<()> {
         let mut superblock = self.superblock.lock();
         self.demand_own(&superblock)?;
         let mut marked = superblock.clone();

@@ -11,7 +11,7 @@ mod logged;
 mod note;
 mod room;
 
-use crate::error::{OpenError, SpaceError};
+use crate::error::{Damage, OpenError, SpaceError};
 use crate::medium::{Medium, MediumKind, written_over};
 use crate::offset::{HUGE_PAGE_BYTES, LINE, Offset, WORD};
 use crate::superblock::{
@@ -86,6 +86,8 @@ pub struct Pool<M: Medium> {
     /// Number of pairs to record when the pool is closed. At first it is the recorded one, so that a pool whose table
     /// turns out to be damaged keeps saying what it should hold.
     pairs_to_record: Mutex<Option<u64>>,
+    /// See [`Pool::refuse`].
+    damage: Mutex<Option<Damage>>,
     forks_at_open: u32,
     /// Up to where memory was requested to be prepared.
     prepared: AtomicU64,
@@ -166,6 +168,11 @@ impl Draft {
         self.superblock.end
     }
 
+    /// Records whether no pair of the table is on its way: see [`Superblock::is_at_rest`].
+    pub fn set_at_rest(&mut self, is_at_rest: bool) {
+        self.superblock.set_at_rest(is_at_rest);
+    }
+
     /// The engine's roots, for changing.
     pub fn engine_roots(&mut self) -> &mut [u64; ENGINE_ROOTS] {
         &mut self.superblock.engine_roots
@@ -211,14 +218,7 @@ impl<M: Medium> Pool<M> {
     pub fn open(medium: M, place: Place) -> Result<Self, OpenError> {
         let (mut superblock, repair) = Self::read(&medium)?;
         superblock.check_state(&place)?;
-        if superblock.features_read_only != 0 {
-            return Err(OpenError::Mismatch {
-                field: "set of features needed for writing",
-                found: format!("{:#x}", superblock.features_read_only),
-                expected: "0".into(),
-                advice: "open it read-only, or with the firndex version that made it",
-            });
-        }
+        superblock.check_writable()?;
         medium.grow(superblock.end)?;
         if medium.kind() == MediumKind::Dax && place.may_be_same_boot(&superblock.place) {
             // A killed process leaves stores in the processors' caches, where recovery sees them
@@ -318,6 +318,7 @@ impl<M: Medium> Pool<M> {
             place,
             recorded_pairs,
             pairs_to_record: Mutex::new(recorded_pairs),
+            damage: Mutex::default(),
             forks_at_open: sync::forks(),
             prepared: AtomicU64::new(0),
             hollow: Mutex::default(),
@@ -346,6 +347,25 @@ impl<M: Medium> Pool<M> {
     #[inline(always)]
     pub fn is_inherited(&self) -> bool {
         sync::forks() != self.forks_at_open
+    }
+
+    /// Refuses the pool from now on, since it turned out to be damaged: as [`Medium::fail`], with a reason. The first
+    /// one counts. If pairs are missing, later openings refuse the pool, too.
+    #[cold]
+    pub fn refuse(&self, damage: Damage) {
+        if let Damage::Miscounted { found, expected } = damage
+            && !self.is_read_only()
+        {
+            // If that fails, this process at least says it.
+            let _ = self.record(&|superblock| superblock.set_miscounted(found, expected));
+        }
+        self.damage.lock().get_or_insert(damage);
+        self.medium.fail();
+    }
+
+    /// Why the pool is refused, if it turned out to be damaged after it had been opened.
+    pub fn damage(&self) -> Option<Damage> {
+        self.damage.lock().clone()
     }
 
     /// See [`Medium::has_failed`].
