@@ -38,6 +38,8 @@ pub struct Description {
     pub is_lock_free: bool,
     /// Whether it has helper threads: [`Settings::helpers`].
     pub has_helpers: bool,
+    /// Whether it answers before its sidecar is built: [`Settings::built_at_once_max`].
+    pub opens_at_once: bool,
 }
 
 /// A choice for a new pool on an engine.

@@ -44,6 +44,10 @@ pub struct Settings {
     pub helpers: usize,
     /// Threads that recovery uses; 0 for one per processor.
     pub recovery_threads: usize,
+    /// Slots of a table up to which its sidecar is built whole while it is opened, by an engine that can build it
+    /// afterwards, while operations run. That takes no time, and damage is found at once. Without helpers every table
+    /// is, since look-ups would never complete it. 0: none is, whatever else holds; for tests.
+    pub built_at_once_max: u64,
     /// Size of the DRAM table that caches pairs, for an engine with one: 1/n of the table in the pool, 0 for none.
     /// `None`: what the pool records.
     pub cached: Option<u32>,
@@ -58,6 +62,7 @@ impl Default for Settings {
             shrink_at: 0.0,
             helpers: 1,
             recovery_threads: 0,
+            built_at_once_max: 1 << 18,
             cached: None,
             refills_cache: false,
         }
@@ -65,6 +70,11 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Whether a table of so many slots is built while it is opened.
+    fn builds_at_once(&self, slots: u64) -> bool {
+        self.built_at_once_max != 0 && (self.helpers == 0 || slots <= self.built_at_once_max)
+    }
+
     /// Threads that recovery uses, at least 1.
     pub fn recovery_threads(&self) -> usize {
         match self.recovery_threads {

@@ -1,6 +1,6 @@
 //! An engine, whatever it holds.
 
-use index::{CheckReport, Error, Fixed, Index, Occupancy, Records, Shrunk};
+use index::{CheckReport, Error, Fixed, Index, Occupancy, Records, Shrunk, WhenBuilt};
 use pmem::heap::HeapUse;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +25,10 @@ pub(crate) trait Body: Send + Sync {
     fn shrink(&self) -> Result<Shrunk, Error>;
     /// As [`Records::scan_time`].
     fn scan_time(&self) -> Duration;
+    /// As [`Records::is_built`].
+    fn is_built(&self) -> bool;
+    /// As [`Records::when_built`].
+    fn when_built(&self, then: WhenBuilt);
 }
 
 macro_rules! body {
@@ -64,6 +68,14 @@ macro_rules! body {
 
             fn scan_time(&self) -> Duration {
                 (**self).scan_time()
+            }
+
+            fn is_built(&self) -> bool {
+                (**self).is_built()
+            }
+
+            fn when_built(&self, then: WhenBuilt) {
+                (**self).when_built(then);
             }
         }
     };

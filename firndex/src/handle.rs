@@ -11,7 +11,7 @@ use pmem::medium::{Medium as _, MediumKind, Memory};
 use pmem::pool::Gate;
 use pmem::superblock::Superblock;
 use pmem::sync::{Asymmetric, Lapsed, Numbered, Renewal};
-use pmem::{Pool, Write};
+use pmem::{OpenError, Pool, Write};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -103,6 +103,9 @@ impl Handle {
         let lapsed = self.renewals.each_ref().map(|renewal| renewal.as_ref().map(Renewal::begin));
         if pmem::sync::forks() != self.forks_at_open {
             return Err(Error::Forked);
+        }
+        if let Some(damage) = self.pool.damage() {
+            return Err(OpenError::from(damage).into());
         }
         if self.pool.has_failed() {
             let file_bytes = self.file.as_ref().and_then(|file| file.len().ok());
@@ -377,8 +380,9 @@ impl Handle {
     pub(crate) fn checked(&self, report: CheckReport, pairs: u64) -> CheckReport {
         // First in the list, whose length is limited.
         let mut whole = CheckReport::default();
+        let miscounted = || self.pool.superblock().miscounted().map(|(_, expected)| expected);
         if self.pool.is_read_only()
-            && let Some(expected) = self.pool.recorded_pairs()
+            && let Some(expected) = self.pool.recorded_pairs().or_else(miscounted)
             && pairs != expected
         {
             whole.fault(&|| {

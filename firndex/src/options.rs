@@ -280,6 +280,41 @@ impl Options {
         self
     }
 
+    /// Slots of a table up to which opening builds all of the volatile state before it returns. That of a larger one is
+    /// built afterwards, block by block, by whoever needs it and by threads in the background, on engines that can
+    /// ([`Description::opens_at_once`](crate::Description::opens_at_once)): look-ups and changes are answered at once,
+    /// and at first take longer. Default: 262,144. `u64::MAX`: always before.
+    ///
+    /// An opening that builds everything also finds damage, and refuses the pool. Found afterwards, it makes every
+    /// later call fail, with the same error. So does a number of pairs other than when the pool was closed. Without
+    /// [helpers](Options::helpers) everything is built before, unless this is 0.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("numbers.firn");
+    /// use firndex::{Options, Table};
+    ///
+    /// let numbers = Table::<u64, u64>::create(&path)?;
+    /// numbers.put(1, 10)?;
+    /// numbers.close()?;
+    /// let numbers: Table<u64, u64> = Options::new().built_at_once_max(0).open_table(&path)?;
+    /// assert_eq!(numbers.get(1)?, Some(10));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn built_at_once_max(mut self, slots: u64) -> Self {
+        self.settings.built_at_once_max = slots;
+        self
+    }
+
+    /// What the engine is opened with.
+    pub(crate) fn engine_settings(&self) -> Settings {
+        // What is left of a pool is to be known when it is open.
+        let at_once = if self.may_lack_pairs { u64::MAX } else { self.settings.built_at_once_max };
+        Settings { built_at_once_max: at_once, ..self.settings }
+    }
+
     /// Threads that rebuild volatile state on opening. Default: 0, one per processor; at most 1024.
     pub fn threads(mut self, threads: usize) -> Self {
         self.settings.recovery_threads = threads;

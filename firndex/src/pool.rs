@@ -6,9 +6,9 @@ use crate::handle::{Handle, Ticket};
 use crate::when_durable::WhenDurable;
 use crate::{Error, Options, Result, Stats};
 use index::{CheckReport, Shrunk};
-use pmem::OpenError;
 use pmem::durability::LogUse;
 use pmem::medium::Memory;
+use pmem::{Damage, OpenError};
 use std::sync::Arc;
 
 /// The pool under a [`Table`](crate::Table) or a [`Store`](crate::Store), which both dereference to it: what can be
@@ -43,17 +43,32 @@ pub(crate) struct Counted {
 
 impl Counted {
     /// Compares the number of pairs with the one that was recorded when the pool was closed. If they differ, the pool
-    /// is refused, unless it is open for reading only and `may_lack_pairs`.
+    /// is refused, unless it is open for reading only and `may_lack_pairs`: at once, or, if the engine is still
+    /// building its sidecar, from the moment when that has counted them.
     pub(crate) fn new(
         body: Arc<dyn Body>,
         pool: &Arc<pmem::Pool<Memory>>,
         may_lack_pairs: bool,
     ) -> std::result::Result<Counted, OpenError> {
-        if let Some(expected) = pool.recorded_pairs() {
-            // A helper may be ending a resize already.
-            let found = pool.at_rest(|| body.pairs());
-            if found != expected && !(may_lack_pairs && pool.is_read_only()) {
-                return Err(OpenError::Miscounted { found, expected });
+        let may_lack_pairs = may_lack_pairs && pool.is_read_only();
+        if let Some((found, expected)) = pool.superblock().miscounted().filter(|_| !may_lack_pairs)
+        {
+            return Err(OpenError::Miscounted { found, expected });
+        }
+        if let Some(expected) = pool.recorded_pairs().filter(|_| !may_lack_pairs) {
+            if body.is_built() {
+                // A helper may be ending a resize already.
+                let found = pool.at_rest(|| body.pairs());
+                if found != expected {
+                    return Err(OpenError::Miscounted { found, expected });
+                }
+            } else {
+                let pool = Arc::clone(pool);
+                body.when_built(Box::new(move |found| {
+                    if !found.may_hold(expected) {
+                        pool.refuse(Damage::Miscounted { found: found.slots, expected });
+                    }
+                }));
             }
         }
         pool.record_pairs(None);

@@ -70,7 +70,7 @@ fn is_useless(refusal: &Error, options: &Options, path: &Path) -> bool {
         | Error::Corrupt(_) => true,
         // A pool that this build can read is somebody's: the path may be wrong, or the type.
         Error::Open(OpenError::Mismatch { .. }) => {
-            let needs_more = |superblock: &Superblock| superblock.features_read_only != 0;
+            let needs_more = |superblock: &Superblock| superblock.check_writable().is_err();
             inspect(path).is_err() || PoolFile::inspect(path).is_ok_and(|of| needs_more(&of))
         }
         Error::Open(OpenError::NotRestored { .. }) => {

@@ -482,7 +482,7 @@ impl Held for Store {
         options: &Options,
     ) -> Result<AnyEngine<dyn Records>> {
         let hasher = Hasher::new(pool.superblock().hash_seed);
-        let opened = engine.open_bytes(pool, hasher, options.settings)?;
+        let opened = engine.open_bytes(pool, hasher, options.engine_settings())?;
         Ok(AnyEngine::new(opened.engine, opened.inlined))
     }
 

@@ -376,7 +376,7 @@ impl<K: Fixed, V: Fixed> Held for Table<K, V> {
             let opened = words(pool, engine, options)?;
             AnyEngine::new(word_types::boxed(opened.engine), opened.inlined)
         } else {
-            AnyEngine::new(engine.open_pairs(pool, options.settings)?, Inlined::none())
+            AnyEngine::new(engine.open_pairs(pool, options.engine_settings())?, Inlined::none())
         })
     }
 
@@ -420,7 +420,7 @@ fn words(
     engine: Engine,
     options: &Options,
 ) -> std::result::Result<Opened<dyn Index<u64, u64>, Memory>, OpenError> {
-    engine.open_words(pool, options.settings)
+    engine.open_words(pool, options.engine_settings())
 }
 
 impl<'a, K: Fixed, V: Fixed> IntoIterator for &'a Table<K, V> {

@@ -1,7 +1,9 @@
 //! Engines on words, for all types of 8 bytes.
 
 use engines::engine::as_pairs;
-use index::{CheckReport, Error, Exchange, Fixed, Index, Occupancy, Scan, Shrunk, Unfinished};
+use index::{
+    CheckReport, Error, Exchange, Fixed, Index, Occupancy, Scan, Shrunk, Unfinished, WhenBuilt,
+};
 use pmem::heap::{Compacted, HeapUse};
 use std::time::Duration;
 
@@ -176,6 +178,14 @@ impl<K: Fixed, V: Fixed> Index<K, V> for OfWords {
 
     fn scan_time(&self) -> Duration {
         self.0.scan_time()
+    }
+
+    fn is_built(&self) -> bool {
+        self.0.is_built()
+    }
+
+    fn when_built(&self, then: WhenBuilt) {
+        self.0.when_built(then);
     }
 }
 

@@ -23,6 +23,7 @@ pub use report::{CacheUse, CheckReport, Level, Occupancy, Shrunk};
 pub use shape::{Shape, Simple};
 pub use shown::Shown;
 pub use traits::{
-    Chore, Exchange, Index, KeyValue, Record, RecordExchange, RecordScan, Records, Scan,
+    Chore, Exchange, Found, Index, KeyValue, Record, RecordExchange, RecordScan, Records, Scan,
+    WhenBuilt,
 };
 pub use unfinished::{Done, Unfinished};

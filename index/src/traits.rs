@@ -18,6 +18,28 @@ use std::time::Duration;
 /// changed, since the state was `found`.
 pub type Exchange<V> = Result<(), Option<V>>;
 
+/// What was in a pool when it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// Slots with a pair; in a store, with the hash of one key or of several.
+    pub slots: u64,
+    /// Slots of a store that lead to a group of items.
+    pub groups: u64,
+}
+
+impl Found {
+    /// Whether so many pairs can be in these slots. A group has at least two.
+    pub fn may_hold(self, pairs: u64) -> bool {
+        match self.groups {
+            0 => pairs == self.slots,
+            groups => pairs >= self.slots + groups,
+        }
+    }
+}
+
+/// Who wants to know what was found.
+pub type WhenBuilt = Box<dyn FnOnce(Found) + Send>;
+
 /// What a helper thread does when it is idle.
 pub trait Chore: Send + Sync {
     /// Whether there is anything left to do.
@@ -195,6 +217,17 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
     /// How long opening took to rebuild the sidecar from the pool.
     fn scan_time(&self) -> Duration;
 
+    /// Whether the sidecar is whole. If not, it is being completed while operations run: what needs all of it, as an
+    /// exact count after a crash does, then waits.
+    fn is_built(&self) -> bool {
+        true
+    }
+
+    /// Calls `then` when the sidecar has been completed, or at once if that is done, with what was in the pool when it
+    /// was opened. It may be called by any thread that uses the table, and must not wait. Does nothing where an opening
+    /// completes it.
+    fn when_built(&self, _then: WhenBuilt) {}
+
     /// From now on the table has a helper, which takes the rounds of [`Index::help`]. Does nothing if the engine has
     /// none.
     #[cfg(feature = "simulated")]
@@ -348,6 +381,14 @@ pub trait Records: Send + Sync {
 
     /// How long opening took to rebuild the sidecar; as [`Index::scan_time`].
     fn scan_time(&self) -> Duration;
+
+    /// As [`Index::is_built`].
+    fn is_built(&self) -> bool {
+        true
+    }
+
+    /// As [`Index::when_built`].
+    fn when_built(&self, _then: WhenBuilt) {}
 
     /// From now on the store has a helper, which takes the rounds of [`Records::help`]. Does nothing if the engine has
     /// none.

@@ -31,6 +31,7 @@ impl Describe for Engine {
         scans_exactly: true,
         is_lock_free: true,
         has_helpers: true,
+        opens_at_once: false,
     };
 
     type Words<M: Medium> = ClevelTable<M, u64, u64>;

@@ -33,6 +33,7 @@ impl Describe for Engine {
         scans_exactly: true,
         is_lock_free: false,
         has_helpers: true,
+        opens_at_once: true,
     };
 
     type Words<M: Medium> = Iceberg<M>;

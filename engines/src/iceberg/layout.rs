@@ -147,8 +147,8 @@ impl Shape {
 /// gets them at one instant and notices any change by one comparison.
 ///
 /// ```text
-///  63         62 … 44      43       42       41, 40           39, 38           37 … 32           31 … 0
-/// | resizing | generation | clears | drains | shrinking 2, 1 | resizing 2, 1 | log2 of level 2 | blocks of level 1 - 1 |
+///  63     62 … 45      44       43       42       41, 40           39, 38           37 … 32           31 … 0
+/// | busy | generation | builds | clears | drains | shrinking 2, 1 | resizing 2, 1 | log2 of level 2 | blocks of level 1 - 1 |
 /// ```
 ///
 /// The sizes are those that a resize leads to. A resize joins blocks in families of two: the *lower* block, and the
@@ -167,8 +167,11 @@ const SHRINKING_2: u64 = 1 << 41;
 /// [`tidy`](super::tidy).
 const DRAINS: u64 = 1 << 42;
 const CLEARS: u64 = 1 << 43;
-pub(super) const GENERATION: u64 = 1 << 44;
-/// A resize is under way. A test of this bit takes one instruction.
+/// Set after an opening until every block's fingerprints have been built: see [`building`](super::building). Then
+/// SPILLED bits are cleared.
+const BUILDS: u64 = 1 << 44;
+pub(super) const GENERATION: u64 = 1 << 45;
+/// A resize is under way, or one of the above. A test of this bit takes one instruction.
 const RESIZING: u64 = 1 << 63;
 
 /// What the fast path is given while a resize is under way: no geometry, as that has a flag of what is left to do. By
@@ -226,7 +229,18 @@ impl Geometry {
         self.flags() == DRAINS | CLEARS
     }
 
-    /// Whether all that is left of a resize is to clear SPILLED bits.
+    /// Whether blocks without fingerprints may be left.
+    #[inline(always)]
+    pub(super) fn is_building(self) -> bool {
+        self.0 & BUILDS != 0
+    }
+
+    /// Whether pairs may be on their way from one place to another.
+    pub(super) fn is_moving(self) -> bool {
+        self.flags() & !(BUILDS | CLEARS) != 0
+    }
+
+    /// Whether all that is left of a resize, or after an opening, is to clear SPILLED bits.
     pub(super) fn is_clearing(self) -> bool {
         self.flags() == CLEARS
     }
@@ -270,7 +284,9 @@ impl Geometry {
     }
 
     fn flags(self) -> u64 {
-        self.0 & (RESIZING_1 | RESIZING_2 | SHRINKING_1 | SHRINKING_2 | DRAINS | CLEARS)
+        const FLAGS: u64 =
+            RESIZING_1 | RESIZING_2 | SHRINKING_1 | SHRINKING_2 | DRAINS | CLEARS | BUILDS;
+        self.0 & FLAGS
     }
 
     /// The geometry in which the chosen levels have doubled and their blocks are still to be moved.
@@ -301,6 +317,15 @@ impl Geometry {
     pub(super) fn end_2(self) -> Geometry {
         let flags = self.flags() & !(RESIZING_2 | SHRINKING_2);
         self.next(self.level_1_log2(), self.level_2_log2(), flags)
+    }
+
+    /// The geometry of a table that has just been opened, with no block built.
+    pub(super) fn begin_building(self) -> Geometry {
+        self.next(self.level_1_log2(), self.level_2_log2(), BUILDS | CLEARS)
+    }
+
+    pub(super) fn end_building(self) -> Geometry {
+        self.next(self.level_1_log2(), self.level_2_log2(), self.flags() & !BUILDS)
     }
 
     pub(super) fn end_draining(self) -> Geometry {

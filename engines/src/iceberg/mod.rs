@@ -59,6 +59,7 @@
 
 mod batch;
 mod block;
+mod building;
 mod check;
 mod engine;
 mod fast;
@@ -66,6 +67,7 @@ pub mod hash;
 mod layout;
 mod level_3;
 mod ops;
+mod pass;
 mod recover;
 mod resize;
 mod salvage;
@@ -82,8 +84,11 @@ pub use layout::Shape;
 
 use crate::Settings;
 use crate::engine::Describe;
+use crate::kit::built::Built;
 use crate::kit::helper::{Background, Helpers, Refused, Signal};
+use crate::kit::workers::{Work, Workers};
 use crate::sizes::check_sizes;
+use building::Building;
 use index::fingerprint::{Isa, Tables, lane_masks_for};
 use index::hash::Hasher;
 use index::{Level, Occupancy};
@@ -93,6 +98,7 @@ use layout::{
 };
 use level_3::Level3;
 use pmem::slots::{Area, SLOT_BYTES, SlotBlocks};
+use pmem::superblock::PoolKind;
 use pmem::sync::{Array, AtomicU64, Mutex, Ordering, PerThread};
 use pmem::{Medium, Offset, OpenError, Pool};
 use resize::Progress;
@@ -120,6 +126,8 @@ pub fn engine_params(shape: &Shape) -> [u64; 16] {
 pub struct Iceberg<M: Medium> {
     core: Arc<Core<M>>,
     helpers: Option<Helpers>,
+    /// Threads that complete the sidecar after an opening.
+    builders: Option<Workers>,
     scan_time: Duration,
 }
 
@@ -143,6 +151,10 @@ struct Core<M: Medium> {
     published: Published,
     progress: Progress,
     tidying: Tidying,
+    building: Building,
+    /// Who wants to know what the building has found.
+    built: Built,
+    is_store: bool,
     /// The words [`INSERTIONS`] and [`REMOVALS`] of each thread.
     counts: PerThread,
     /// Pairs found when the pool was opened.
@@ -166,7 +178,8 @@ impl<M: Medium> Iceberg<M> {
         let core = Arc::new(core);
         let helpers =
             Helpers::start(Arc::<Core<M>>::clone(&core), &settings, core.pool.is_read_only());
-        Ok(Iceberg { core, helpers: Some(helpers), scan_time })
+        let builders = Core::start_builders(&core);
+        Ok(Iceberg { core, helpers: Some(helpers), builders: Some(builders), scan_time })
     }
 
     /// The pool that the table is in.
@@ -174,9 +187,10 @@ impl<M: Medium> Iceberg<M> {
         &self.core.pool
     }
 
-    /// Ends the helpers' moves before a check. They are no writing of the caller's, but the check would find a pair
-    /// twice, or a locked block.
+    /// Completes the sidecar before a check, and ends the helpers' moves. They are no writing of the caller's, but the
+    /// check would find a pair twice, or a locked block.
     fn outrun_helpers(&self) {
+        self.core.finish_building();
         if self.core.signal.has_helper() {
             self.core.settle();
         }
@@ -194,9 +208,12 @@ impl<M: Medium> Drop for Iceberg<M> {
         if let Some(helpers) = self.helpers.take() {
             helpers.stop(&core.signal, core.pool.is_inherited());
         }
-        if !core.pool.is_inherited() {
+        if let Some(builders) = self.builders.take() {
+            builders.stop(&core.building.is_stopped, core.pool.is_inherited());
+        }
+        if !core.pool.is_inherited() && !core.pool.is_read_only() {
             // So that a closed pool needs no recovery and can be opened read-only.
-            core.settle();
+            core.rest();
         }
     }
 }
@@ -216,6 +233,11 @@ impl<M: Medium> Background for Core<M> {
     }
 
     fn take_turn(&self) -> Result<(), Refused> {
+        let geometry = self.geometry();
+        if !geometry.is_moving() {
+            // It writes nothing to the pool, so it needs no right to.
+            return if self.tidy_some(geometry) { Ok(()) } else { Err(Refused) };
+        }
         let _write = self.pool.write().map_err(|_| Refused)?;
         // Pairs that a shrink had to leave wait for room.
         if self.move_next(BLOCKS_PER_TURN) { Ok(()) } else { Err(Refused) }
@@ -302,6 +324,9 @@ impl<M: Medium> Core<M> {
             published: Published::new(Geometry::new(roots[0] as u32, roots[1] as u32)),
             progress: Progress::default(),
             tidying: Tidying::new(most_1, units_now[0]).map_err(reserve)?,
+            building: Building::new(units_now[1]).map_err(reserve)?,
+            built: Built::default(),
+            is_store: superblock.kind == PoolKind::Store,
             counts: PerThread::new().map_err(reserve)?,
             pairs_at_open: AtomicU64::new(0),
             beginning: Mutex::new(()),
@@ -310,6 +335,16 @@ impl<M: Medium> Core<M> {
             signal: Signal::default(),
             shape,
             pool,
+        })
+    }
+
+    /// As many threads as recovery may have, if there is anything to build and threads are wanted.
+    fn start_builders(core: &Arc<Self>) -> Workers {
+        let is_needed = !core.is_built() && core.settings.helpers > 0;
+        let count = if is_needed { core.settings.recovery_threads() } else { 0 };
+        Workers::start(count, "firndex-builder", &|_| {
+            let core = Arc::clone(core);
+            Box::new(move || core.build_until_stopped()) as Work
         })
     }
 
@@ -322,18 +357,35 @@ impl<M: Medium> Core<M> {
         Geometry(self.published.geometry.load(Ordering::Acquire))
     }
 
-    /// Ends a resize that is under way. If the pool cannot be written, a later opening does it.
+    /// Completes the sidecar, and ends a resize that is under way. If the pool cannot be written, a later opening ends
+    /// it.
     fn settle(&self) {
-        if self.geometry().is_resizing()
+        self.finish_sidecar();
+        self.rest();
+    }
+
+    /// Ends a resize that is under way, and sees that the pool says so.
+    fn rest(&self) {
+        let geometry = self.geometry();
+        let is_to_record = || !self.pool.is_read_only() && !self.pool.superblock().is_at_rest();
+        if geometry.is_moving()
             && let Ok(_write) = self.pool.write()
         {
             self.finish_moves();
+        }
+        if is_to_record()
+            && let Ok(_write) = self.pool.write()
+        {
+            self.record_rest();
         }
         // A helper in its turn may be about to write, though nothing is left to be moved.
         self.signal.rest();
     }
 
     fn len(&self) -> u64 {
+        if self.is_uncounted() {
+            self.finish_building();
+        }
         let counted = self.counts.used().map(|line| {
             let word = |word: usize| line.0[word].load(Ordering::Acquire);
             word(INSERTIONS).wrapping_sub(word(REMOVALS))
@@ -351,6 +403,7 @@ impl<M: Medium> Core<M> {
     }
 
     fn occupancy(&self) -> Occupancy {
+        self.finish_building();
         let geometry = self.geometry();
         let shape = &self.shape;
         let pairs_2 = (0..geometry.span_2()).map(|block| u64::from(self.taken_2(block))).sum();
@@ -364,6 +417,7 @@ impl<M: Medium> Core<M> {
             sidecar_bytes,
         };
         let (blocks_1, blocks_2) = (geometry.blocks_1(), geometry.blocks_2());
+        let resizes = self.progress.resizes.load(Ordering::Relaxed);
         let pairs_1 =
             (0..geometry.span_1()).map(|block| u64::from(self.taken_1(block).count_ones())).sum();
         let nodes = self.level_3.nodes();
@@ -386,8 +440,9 @@ impl<M: Medium> Core<M> {
                 level("level 3", pairs_3, nodes, LEVEL_3, blocks_1 * 8 + nodes * 16),
             ],
             capacity: self.capacity(geometry),
-            resizing: geometry.is_resizing(),
-            resizes: self.progress.resizes.load(Ordering::Relaxed),
+            // An opening ends by clearing, too, and is no resize.
+            resizing: geometry.is_moving() || geometry.is_clearing() && resizes > 0,
+            resizes,
             cached: None,
         }
     }
@@ -408,6 +463,7 @@ fn initialize<M: Medium>(
         for (owner, area) in [LEVEL_1, LEVEL_2, LEVEL_3].into_iter().zip(areas) {
             draft.take_extent(owner, 0, area.extent_bytes(0))?;
         }
+        draft.set_at_rest(true);
         draft.engine_roots()[ROOT_LEVEL_1] = roots[0];
         draft.engine_roots()[ROOT_LEVEL_2] = roots[1];
         draft.engine_roots()[ROOT_LEVEL_3] = roots[2];

@@ -91,7 +91,9 @@ impl<M: Medium> Core<M> {
     #[inline(always)]
     pub(super) fn lock_home(&self, geometry: Geometry, first: u64) -> Result<Home<'_>, Stale> {
         let block = geometry.home(h0(first));
-        if geometry.resizing_1() && geometry.family_1(block) != block {
+        if geometry.is_building() {
+            self.build_1(geometry, block);
+        } else if geometry.resizing_1() && geometry.family_1(block) != block {
             self.ensure_moved_1(geometry, geometry.family_1(block))?;
         }
         let locked = Locked::wait(self.flags_1(block));
@@ -237,6 +239,17 @@ impl<M: Medium> Core<M> {
         self.level_3.insert(&self.pool, home, key, value).map_err(Interrupted::Full)
     }
 
+    /// Does what a writer has to do before it looks into a level-2 block, or locks it: builds it after an opening,
+    /// moves its family in a resize.
+    pub(super) fn make_ready_2(&self, geometry: Geometry, block: u64) -> Result<(), Stale> {
+        if geometry.is_building() {
+            self.build_2(geometry, block);
+        } else if geometry.resizing_2() {
+            self.ensure_moved_2(geometry, geometry.family_2(block))?;
+        }
+        Ok(())
+    }
+
     /// Locks a key's level-2 blocks in the order of their indices, then the upper blocks in which a shrink has left
     /// pairs.
     fn lock_choices(
@@ -244,9 +257,9 @@ impl<M: Medium> Core<M> {
         geometry: Geometry,
         [a, b]: [u64; 2],
     ) -> Result<(Locked<'_>, Option<Locked<'_>>, ArrayVec<Locked<'_>, 2>), Stale> {
-        if geometry.resizing_2() {
-            self.ensure_moved_2(geometry, geometry.family_2(a))?;
-            self.ensure_moved_2(geometry, geometry.family_2(b))?;
+        if geometry.is_resizing() {
+            self.make_ready_2(geometry, a)?;
+            self.make_ready_2(geometry, b)?;
         }
         let [a, b] = [a.min(b), a.max(b)];
         let first = Locked::wait(self.word_2(a));

@@ -41,7 +41,9 @@ impl Verdict {
     fn print_of(self, slot: Offset, block: u64) -> Result<u8, OpenError> {
         match self {
             Verdict::Stays(print) | Verdict::StaysUnlessCopied(print) => Ok(print),
-            Verdict::Moves | Verdict::Copied | Verdict::Astray => Err(astray(slot, block)),
+            Verdict::Moves | Verdict::Copied | Verdict::Astray => {
+                Err(OpenError::Corrupt { found: astray(slot, block) })
+            }
         }
     }
 }
@@ -56,7 +58,22 @@ struct LevelView<S> {
 }
 
 impl<M: Medium> Core<M> {
+    /// Makes the sidecar, or lets it be [built](super::building) later: of a large table at rest, in which no pair can
+    /// be in two places.
     pub(super) fn recover(&self) -> Result<(), OpenError> {
+        let slots = self.capacity(self.geometry());
+        if !self.pool.superblock().is_at_rest() || self.settings.builds_at_once(slots) {
+            self.recover_whole()?;
+            if !self.pool.is_read_only() {
+                self.record_rest();
+            }
+            return Ok(());
+        }
+        // In a store the record counts keys, of which several may have one slot.
+        self.begin_building(self.pool.recorded_pairs().filter(|_| !self.is_store))
+    }
+
+    fn recover_whole(&self) -> Result<(), OpenError> {
         let geometry = self.geometry();
         self.publish_look_mask(geometry);
         self.publish_aim();
@@ -186,12 +203,15 @@ impl<M: Medium> Core<M> {
                     Verdict::Moves if has_upper => {
                         let room =
                             upper_prints.iter().take(level.slots).position(|&print| print == 0);
-                        let room = room.ok_or_else(|| astray(slot, lower))?;
+                        let room =
+                            room.ok_or_else(|| OpenError::Corrupt { found: astray(slot, lower) })?;
                         self.move_in_recovery(slot, (level.slot)(upper, room), key)?;
                         upper_prints[room] = judge(upper, room, key).print_of(slot, lower)?;
                         pairs += 1;
                     }
-                    Verdict::Moves | Verdict::Astray => return Err(astray(slot, lower)),
+                    Verdict::Moves | Verdict::Astray => {
+                        return Err(OpenError::Corrupt { found: astray(slot, lower) });
+                    }
                 }
             }
             publish(lower, &lower_prints);
@@ -326,12 +346,9 @@ impl<M: Medium> Core<M> {
     }
 }
 
-fn astray(slot: Offset, block: u64) -> OpenError {
-    OpenError::Corrupt {
-        found: format!(
-            "the slot at {slot} in block {block} holds a key that does not belong there"
-        ),
-    }
+/// What is wrong with a pair that lies where its key does not lead.
+pub(super) fn astray(slot: Offset, block: u64) -> String {
+    format!("the slot at {slot} in block {block} holds a key that does not belong there")
 }
 
 /// Fingerprints as the words of a line. A level-2 block uses only the first.

@@ -152,6 +152,10 @@ impl<M: Medium> Core<M> {
 
     #[cold]
     fn consider_resize(&self, geometry: Geometry) {
+        if geometry.is_building() {
+            // Its pairs may not be counted. Who finds no room completes the building.
+            return;
+        }
         let load_factor = self.len() as f64 / self.capacity(geometry) as f64;
         let Settings { resize_at, shrink_at, .. } = self.settings;
         // The table keeps its size if it would be too full, or if the shrink cannot be recorded.
@@ -255,6 +259,7 @@ impl<M: Medium> Core<M> {
         let index_2 = self.area_2.extents_for(log2_2) - 1;
         let is_there = [self.has_extent(LEVEL_1, index_1), self.has_extent(LEVEL_2, index_2)];
         let (extent_1, extent_2) = self.pool.extend(|draft| {
+            draft.set_at_rest(false);
             draft.engine_roots()[ROOT_LEVEL_1] = log2_1.into();
             draft.engine_roots()[ROOT_LEVEL_2] = log2_2.into();
             // An extent that a shrink has left is still there, and empty.
@@ -287,8 +292,8 @@ impl<M: Medium> Core<M> {
         let progress = &self.progress;
         progress.unmoved_1.store(next.families_1(), Ordering::Relaxed);
         progress.unmoved_2.store(next.families_2(), Ordering::Relaxed);
-        let resizes = progress.resizes.fetch_add(1, Ordering::Relaxed);
-        self.tidying.begin(next, resizes);
+        let before = progress.resizes.fetch_add(1, Ordering::Relaxed);
+        self.tidying.begin(next, before + 1);
         progress.overflow_before.store(self.level_3.len(), Ordering::Relaxed);
         progress.next_1.store(0, Ordering::Relaxed);
         progress.next_2.store(0, Ordering::Relaxed);
@@ -404,12 +409,35 @@ impl<M: Medium> Core<M> {
         None
     }
 
+    /// Ends a part of a resize, with the right to write.
     pub(super) fn end(&self, end: impl Fn(Geometry) -> Geometry) {
+        self.publish_end(end);
+        self.record_rest();
+    }
+
+    pub(super) fn publish_end(&self, end: impl Fn(Geometry) -> Geometry) {
         // Both levels may end at once.
         let end = |geometry| Some(end(Geometry(geometry)).0);
         let _ = self.published.geometry.fetch_update(Ordering::AcqRel, Ordering::Relaxed, end);
         self.publish_look_mask(self.geometry());
         self.publish_aim();
+    }
+
+    /// Records that no pair is on its way any more, if that is so and the pool does not say it. If somebody else is
+    /// about to begin a resize, or if the pool cannot be written, it says so later: at the end of that one, or when it
+    /// is closed.
+    pub(super) fn record_rest(&self) {
+        if self.geometry().is_moving() || self.pool.superblock().is_at_rest() {
+            return;
+        }
+        // While this is held, no resize begins.
+        let Some(_beginning) = self.beginning.try_lock() else { return };
+        if !self.geometry().is_moving() {
+            let _ = self.pool.extend(|draft| {
+                draft.set_at_rest(true);
+                Ok(())
+            });
+        }
     }
 
     /// Gives the fast path the geometry, if it is at rest. It comes later than the geometry itself: whoever goes by an

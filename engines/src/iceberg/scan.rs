@@ -10,6 +10,8 @@
 //! locks. A pair that goes from level 1 to level 3 stays with its block. During a scan, nothing moves a pair out of
 //! level 2.
 //!
+//! A scan that meets a block which no fingerprints have been built for builds it first (see `building`).
+//!
 //! A scan moves nothing: it takes the pairs of a block that is still to be moved where they are.
 
 use super::Core;
@@ -176,6 +178,12 @@ impl<M: Medium> Core<M> {
             };
             let lower_log2 = log2 - u32::from(is_resizing && !is_shrinking);
             let (lower, block) = (number(lower_log2), number(log2));
+            if geometry.is_building() {
+                match level {
+                    Level::One => self.build_1(geometry, lower),
+                    Level::Two => self.build_2(geometry, lower),
+                }
+            }
             let word = self.lock_of(level, lower);
             let locked = Locked::wait(word);
             // A thread that publishes a newer geometry waits for the lock before it moves anything.

@@ -29,6 +29,9 @@ impl<M: Medium> Core<M> {
 
     #[inline(always)]
     pub(super) fn search(&self, geometry: Geometry, key: u64, first: u64) -> Option<u64> {
+        if geometry.is_building() {
+            return self.search_unbuilt(geometry, key, first);
+        }
         let home = geometry.home(h0(first));
         let source = geometry.source_1(h0(first));
         if key != 0 {
@@ -66,7 +69,13 @@ impl<M: Medium> Core<M> {
     }
 
     #[inline(always)]
-    fn search_1(&self, block: u64, first: u64, key: u64, homes: [u64; 2]) -> Option<u64> {
+    pub(super) fn search_1(
+        &self,
+        block: u64,
+        first: u64,
+        key: u64,
+        homes: [u64; 2],
+    ) -> Option<u64> {
         lanes(self.matches_1(block, first))
             .find_map(|lane| self.read(self.slot_1(block, lane), key, homes))
     }
@@ -87,15 +96,31 @@ impl<M: Medium> Core<M> {
                 .then(|| self.choices_among(geometry.source_blocks_2(), key, first));
             for choices in sources.into_iter().chain([choices]) {
                 for (block, fingerprint) in choices.both() {
-                    let word = self.word_2(block).load(Ordering::Acquire);
-                    let found = lanes(matches_2(word, fingerprint))
-                        .find_map(|lane| self.read(self.slot_2(block, lane), key, homes));
+                    let found = self.search_2(block, fingerprint, key, homes);
                     if found.is_some() {
                         return found;
                     }
                 }
             }
         }
+        self.search_3(key, homes)
+    }
+
+    #[inline(always)]
+    pub(super) fn search_2(
+        &self,
+        block: u64,
+        fingerprint: u8,
+        key: u64,
+        homes: [u64; 2],
+    ) -> Option<u64> {
+        let word = self.word_2(block).load(Ordering::Acquire);
+        lanes(matches_2(word, fingerprint))
+            .find_map(|lane| self.read(self.slot_2(block, lane), key, homes))
+    }
+
+    #[inline(always)]
+    pub(super) fn search_3(&self, key: u64, homes: [u64; 2]) -> Option<u64> {
         let [source, home] = homes;
         let in_source =
             if source != home { self.level_3.find(self.medium(), source, key) } else { None };
@@ -175,9 +200,9 @@ impl<M: Medium> Core<M> {
         first: u64,
     ) -> Result<bool, Stale> {
         let choices = self.choices(geometry, key, first);
-        if geometry.resizing_2() {
+        if geometry.is_resizing() {
             for (block, _) in choices.distinct() {
-                self.ensure_moved_2(geometry, geometry.family_2(block))?;
+                self.make_ready_2(geometry, block)?;
             }
         }
         let is_in = |(block, fingerprint)| self.find_2(block, fingerprint, key).is_some();

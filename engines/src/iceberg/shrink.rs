@@ -77,15 +77,13 @@ impl<M: Medium> Core<M> {
         if self.geometry() != seen || self.is_scanned() {
             return Ok(false);
         }
-        // Recovery can take back only one halving: record the last one first.
-        let roots = self.pool.superblock().engine_roots;
-        if [roots[ROOT_LEVEL_1], roots[ROOT_LEVEL_2]] != [log2_1, log2_2].map(u64::from) {
-            self.pool.extend(|draft| {
-                draft.engine_roots()[ROOT_LEVEL_1] = log2_1.into();
-                draft.engine_roots()[ROOT_LEVEL_2] = log2_2.into();
-                Ok(())
-            })?;
-        }
+        self.pool.extend(|draft| {
+            draft.set_at_rest(false);
+            // Recovery can take back only one halving: record the last one first.
+            draft.engine_roots()[ROOT_LEVEL_1] = log2_1.into();
+            draft.engine_roots()[ROOT_LEVEL_2] = log2_2.into();
+            Ok(())
+        })?;
         self.publish_resize(next);
         Ok(true)
     }

@@ -4,7 +4,7 @@ use super::Iceberg;
 use super::scan::PlaceScan;
 use index::{
     Change, CheckReport, Chore, Error, Exchange, Index, Occupancy, Scan, Shrunk, Unfinished,
-    is_same_state,
+    WhenBuilt, is_same_state,
 };
 use pmem::Medium;
 use std::sync::Weak;
@@ -148,6 +148,14 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
 
     fn scan_time(&self) -> Duration {
         self.scan_time
+    }
+
+    fn is_built(&self) -> bool {
+        self.core.is_built()
+    }
+
+    fn when_built(&self, then: WhenBuilt) {
+        self.core.built.ask(then);
     }
 
     #[cfg(feature = "simulated")]

@@ -26,6 +26,7 @@ use super::Core;
 use super::block::{Locked, lane_to_fill};
 use super::hash::{h0, spilled_bit};
 use super::layout::{Geometry, SPILLED, SPILLED_WORD};
+use super::pass::Pass;
 use super::resize::Move;
 use index::fingerprint::EMPTY;
 use pmem::Medium;
@@ -34,50 +35,6 @@ use std::io;
 
 /// Blocks of level 1 whose collected bits share a word. They are cleared together.
 const BLOCKS_PER_WORD: u64 = 8;
-/// Bits of a cursor that are the number of a part: more than a level has blocks. Those above are the number of the
-/// resize.
-const PART_BITS: u32 = 40;
-
-/// A pass over all blocks of a level, in parts, each of which one thread takes.
-#[derive(Debug, Default)]
-struct Pass {
-    /// The next part. The number of the resize keeps a thread that was held up from taking a part of a later resize.
-    cursor: AtomicU64,
-    unfinished: AtomicU64,
-}
-
-impl Pass {
-    fn begin(&self, parts: u64, resize: u64) {
-        self.unfinished.store(parts, Ordering::Relaxed);
-        // Release: who sees this no longer sees the geometry of an earlier resize.
-        self.cursor.store(resize << PART_BITS, Ordering::Release);
-    }
-
-    /// The number of a part for the caller to do, of the `parts` that there are under the geometry that it saw. `None`
-    /// if none is left, or if that is no longer the geometry. (Were the number of parts shared, a late thread might
-    /// read the next resize's before that one changes the cursor, and take one part too many of its own.)
-    fn take(&self, parts: u64, is_current: impl Fn() -> bool) -> Option<u64> {
-        loop {
-            let next = self.cursor.load(Ordering::Acquire);
-            let part = next & ((1 << PART_BITS) - 1);
-            // In this order. If the geometry is still that one, its resize has not ended, so the cursor is not a later
-            // resize's.
-            if !is_current() || part >= parts {
-                return None;
-            }
-            let taken =
-                self.cursor.compare_exchange(next, next + 1, Ordering::AcqRel, Ordering::Relaxed);
-            if taken.is_ok() {
-                return Some(part);
-            }
-        }
-    }
-
-    /// Says that a part is done; returns whether it was the last.
-    fn finish_part(&self) -> bool {
-        self.unfinished.fetch_sub(1, Ordering::AcqRel) == 1
-    }
-}
 
 /// How far the two passes are, and the bits collected.
 #[derive(Debug)]
@@ -136,7 +93,7 @@ impl Tidying {
         self.clearing.begin(parts_to_clear(next), resize);
     }
 
-    fn collect(&self, block: u64, bit: u64) {
+    pub(super) fn collect(&self, block: u64, bit: u64) {
         let bit = packed(bit) << (block % BLOCKS_PER_WORD * 8);
         let word = self.collected.get((block / BLOCKS_PER_WORD) as usize);
         if word.load(Ordering::Relaxed) & bit == 0 {
@@ -155,10 +112,12 @@ impl<M: Medium> Core<M> {
         }
     }
 
-    /// Drains or clears some blocks, if the table is doing so under this geometry and blocks are left. Returns whether
-    /// there were any.
+    /// Builds, drains or clears some blocks, if the table is doing so under this geometry and blocks are left. Returns
+    /// whether there were any.
     pub(super) fn tidy_some(&self, geometry: Geometry) -> bool {
-        if geometry.is_draining() {
+        if geometry.is_building() {
+            self.build_some(geometry)
+        } else if geometry.is_draining() {
             self.drain_some(geometry)
         } else {
             geometry.is_clearing() && self.clear_some(geometry)
@@ -230,7 +189,7 @@ impl<M: Medium> Core<M> {
         // For the next doubling. A bit that a writer adds to a cleared block from here on is there to no purpose.
         collected.store(0, Ordering::Relaxed);
         if pass.finish_part() {
-            self.end(Geometry::end_clearing);
+            self.publish_end(Geometry::end_clearing);
         }
         true
     }
@@ -245,28 +204,6 @@ impl<M: Medium> Core<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The next resize has begun, and has not changed the cursor yet.
-    #[test]
-    fn no_thread_takes_more_parts_than_its_resize_had() {
-        let pass = Pass::default();
-        pass.begin(2, 1);
-        let take = || pass.take(2, || true);
-        assert_eq!([take(), take(), take()], [Some(0), Some(1), None]);
-        assert_eq!([pass.finish_part(), pass.finish_part()], [false, true]);
-        let cursor = pass.cursor.load(Ordering::Relaxed);
-        pass.begin(4, 2);
-        let begun = pass.cursor.swap(cursor, Ordering::Relaxed);
-        assert_eq!(take(), None);
-        pass.cursor.store(begun, Ordering::Relaxed);
-        let taken: Vec<bool> = (0..4)
-            .map(|part| {
-                assert_eq!(pass.take(4, || true), Some(part));
-                pass.finish_part()
-            })
-            .collect();
-        assert_eq!(taken, [false, false, false, true]);
-    }
 
     #[test]
     fn bits_survive_packing() {

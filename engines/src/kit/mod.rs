@@ -51,6 +51,7 @@
 
 pub(crate) mod ahead;
 pub(crate) mod buckets;
+pub(crate) mod built;
 pub(crate) mod change;
 pub(crate) mod crowded;
 pub(crate) mod doubling;

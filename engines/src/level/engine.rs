@@ -48,6 +48,7 @@ impl Describe for Engine {
         scans_exactly: true,
         is_lock_free: false,
         has_helpers: false,
+        opens_at_once: false,
     };
 
     holds_pairs_up_to!(Shape::pair_bytes_max(1), LevelHashing);

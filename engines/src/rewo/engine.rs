@@ -61,6 +61,7 @@ impl Describe for Engine {
         scans_exactly: true,
         is_lock_free: false,
         has_helpers: true,
+        opens_at_once: false,
     };
 
     holds_pairs_up_to!(PAIR_BYTES_MAX, RewoHash);

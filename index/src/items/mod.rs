@@ -24,7 +24,7 @@ use crate::change::Change;
 use crate::error::{Error, ItemError};
 use crate::hash::Hasher;
 use crate::report::{CheckReport, Occupancy, Shrunk};
-use crate::traits::{Chore, Index, Record, RecordExchange, RecordScan, Records};
+use crate::traits::{Chore, Index, Record, RecordExchange, RecordScan, Records, WhenBuilt};
 use crate::unfinished::Unfinished;
 use batch::Entry;
 use pmem::epoch::{Epochs, Guard, Retries};
@@ -36,7 +36,7 @@ use pmem::{Medium, Offset, OpenError, Pool, SpaceError};
 use read::View;
 use scan::ItemScan;
 use single::If;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 /// Bit of a slot's value: it leads to a group.
@@ -71,6 +71,8 @@ pub struct Items<I: ?Sized, M: Medium> {
     hasher: Hasher,
     /// Keys beyond the first of each hash. Changes only when hashes collide.
     collisions: AtomicU64,
+    /// What is to be done before the heap and the number of keys are known: nothing, or a sweep.
+    unswept: Unswept,
     /// The last field, so that [`Items::any`] need not move it.
     index: I,
 }
@@ -80,6 +82,14 @@ type Decide<'d, 'v> = &'d dyn Fn(Option<&[u8]>) -> Change<&'v [u8]>;
 
 /// Byte strings on an index of words behind virtual calls.
 type AnyItems<M> = Items<dyn Index<u64, u64>, M>;
+
+/// A sweep that may be due.
+struct Unswept {
+    is_done: Once,
+    threads: usize,
+    /// Keys on record, until then.
+    pairs: Option<u64>,
+}
 
 /// Where items lie, and when the space of retired ones may be used again.
 struct Space<M: Medium> {
@@ -181,9 +191,14 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Items<I, M> {
             source,
         })?;
         let collisions = AtomicU64::new(0);
+        // Who only reads takes no space, and the record says how many keys there are.
+        let pairs = pool.recorded_pairs().filter(|_| pool.is_read_only() && !index.is_built());
+        let unswept = Unswept { is_done: Once::new(), threads, pairs };
         let space = Arc::new(Space { heap: Heap::open(pool)?, epochs });
-        let items = Items { space, hasher, collisions, index };
-        items.any().sweep(threads);
+        let items = Items { space, hasher, collisions, unswept, index };
+        if pairs.is_none() {
+            items.any().sweep_once();
+        }
         let chore = Arc::downgrade(&items.space);
         items.index.set_chore(chore);
         Ok(items)
@@ -206,6 +221,11 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Items<I, M> {
 }
 
 impl<M: Medium> AnyItems<M> {
+    /// Sweeps, unless that is done.
+    fn sweep_once(&self) {
+        self.unswept.is_done.call_once(|| self.sweep(self.unswept.threads));
+    }
+
     /// Frees the space to which nothing leads.
     fn sweep(&self, threads: usize) {
         let sweep = self.space.heap.sweep();
@@ -349,6 +369,11 @@ impl<M: Medium> AnyItems<M> {
     }
 
     fn pairs(&self) -> u64 {
+        if let Some(recorded) = self.unswept.pairs
+            && !self.unswept.is_done.is_completed()
+        {
+            return recorded;
+        }
         self.index.len().wrapping_add(self.collisions.load(Ordering::Relaxed))
     }
 
@@ -488,10 +513,12 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
     }
 
     fn heap_use(&self) -> HeapUse {
+        self.any().sweep_once();
         self.space.heap.usage()
     }
 
     fn check(&self) -> CheckReport {
+        self.any().sweep_once();
         self.any().check_items()
     }
 
@@ -524,6 +551,14 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
 
     fn scan_time(&self) -> Duration {
         self.index.scan_time()
+    }
+
+    fn is_built(&self) -> bool {
+        self.index.is_built()
+    }
+
+    fn when_built(&self, then: WhenBuilt) {
+        self.index.when_built(then);
     }
 
     #[cfg(feature = "simulated")]

@@ -1,5 +1,6 @@
 //! Unit tests.
 
+mod building;
 mod hash;
 mod layout;
 mod scans;

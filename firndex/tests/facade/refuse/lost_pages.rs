@@ -20,6 +20,8 @@ trait Filled: Sized {
     fn is_whole(&self) -> bool;
     /// What `check` finds.
     fn findings(&self) -> Vec<String>;
+    /// Waits until everything is built that an opening may leave for later.
+    fn build(&self) -> firndex::Result<()>;
 }
 
 impl Filled for Table {
@@ -38,6 +40,11 @@ impl Filled for Table {
 
     fn findings(&self) -> Vec<String> {
         self.check().unwrap().findings
+    }
+
+    fn build(&self) -> firndex::Result<()> {
+        self.stats()?;
+        self.stats().map(drop)
     }
 }
 
@@ -62,6 +69,11 @@ impl Filled for Store {
     fn findings(&self) -> Vec<String> {
         self.check().unwrap().findings
     }
+
+    fn build(&self) -> firndex::Result<()> {
+        self.stats()?;
+        self.stats().map(drop)
+    }
 }
 
 /// What was noticed of a loss.
@@ -77,9 +89,13 @@ struct Noticed {
 }
 
 /// Opens what is left of a pool, and looks whether a loss goes unnoticed.
-fn look<T: Filled>(path: &Path, what: &str, noticed: &mut Noticed) {
-    let usual = Options::new();
-    match T::open(&usual, path) {
+fn look<T: Filled>(usual: &Options, path: &Path, what: &str, noticed: &mut Noticed) {
+    // Whether it is refused by the opening or soon after.
+    let open = |options: &Options| {
+        let pool = T::open(options, path)?;
+        pool.build().map(|()| pool)
+    };
+    match open(usual) {
         Ok(pool) if !pool.findings().is_empty() => noticed.by_check += 1,
         Ok(pool) => {
             assert!(pool.is_whole(), "{what}: {} pairs, and nobody says so", pool.pairs());
@@ -87,7 +103,7 @@ fn look<T: Filled>(path: &Path, what: &str, noticed: &mut Noticed) {
         }
         Err(Error::Open(OpenError::Miscounted { found, expected })) => {
             // Nor does it help to try again.
-            let again = T::open(&usual, path).map(|pool| pool.pairs());
+            let again = open(usual).map(|pool| pool.pairs());
             let is_same = |error: &Error| {
                 matches!(error, Error::Open(OpenError::Miscounted { found: f, expected: e })
                     if (*f, *e) == (found, expected))
@@ -95,7 +111,7 @@ fn look<T: Filled>(path: &Path, what: &str, noticed: &mut Noticed) {
             assert!(again.as_ref().is_err_and(is_same), "{what}: {again:?}");
             // Nor to open it for reading: what was lost would seem never to have been there.
             let reading = usual.clone().read_only(true);
-            let refused = T::open(&reading, path).map(|pool| pool.pairs());
+            let refused = open(&reading).map(|pool| pool.pairs());
             assert!(refused.as_ref().is_err_and(is_same), "{what}: {refused:?}");
             let rest = T::open(&reading.may_lack_pairs(true), path).unwrap();
             assert_eq!(rest.pairs(), found, "{what}");
@@ -114,6 +130,16 @@ fn look<T: Filled>(path: &Path, what: &str, noticed: &mut Noticed) {
 }
 
 fn lose_each<T: Filled>(engine: Engine, make: fn(Engine, &Path), unit: usize, step: u64) {
+    lose_each_of::<T>(&Options::new(), engine, make, unit, step);
+}
+
+fn lose_each_of<T: Filled>(
+    options: &Options,
+    engine: Engine,
+    make: fn(Engine, &Path),
+    unit: usize,
+    step: u64,
+) {
     let directory = places::in_ram();
     let path = directory.path().join("pool");
     make(engine, &path);
@@ -128,7 +154,7 @@ fn lose_each<T: Filled>(engine: Engine, make: fn(Engine, &Path), unit: usize, st
         let mut damaged = bytes.clone();
         damaged[range.clone()].fill(0);
         std::fs::write(&path, damaged).unwrap();
-        look::<T>(&path, &format!("{engine}, bytes {range:x?}"), &mut noticed);
+        look::<T>(options, &path, &format!("{engine}, bytes {range:x?}"), &mut noticed);
     }
     assert!(noticed.by_counting > 0, "{engine}: {noticed:?}");
 }
@@ -136,6 +162,16 @@ fn lose_each<T: Filled>(engine: Engine, make: fn(Engine, &Path), unit: usize, st
 #[test]
 fn a_lost_page_of_a_table_is_noticed() {
     Engine::ALL.iter().for_each(|&engine| lose_each::<Table>(engine, make_table_on, PAGE, 1));
+}
+
+/// Found after the opening, it is as good: later calls fail, and so do later openings.
+#[test]
+fn a_lost_page_is_noticed_by_what_is_built_later() {
+    let later = Options::new().built_at_once_max(0);
+    for &engine in Engine::ALL.iter().filter(|engine| engine.description().opens_at_once) {
+        lose_each_of::<Table>(&later, engine, make_table_on, PAGE, 1);
+        lose_each_of::<Store>(&later, engine, make_store_on, PAGE, effort::of(1, 5));
+    }
 }
 
 #[test]

@@ -228,7 +228,7 @@ fn features_that_only_writers_must_know() {
         superblock.features_compatible = 1 << 63;
     });
     std::fs::write(&path, &bytes).unwrap();
-    let says = ["features needed for writing is 0x2", "expected 0", "open it read-only"];
+    let says = ["features needed for writing is 0x2", "expected 0x1", "open it read-only"];
     let error = assert_refused(&path, open_table, &says);
     assert!(matches!(error, Error::Open(OpenError::Mismatch { .. })));
     assert_intact(&Options::new().read_only(true).open_table(&path).unwrap());

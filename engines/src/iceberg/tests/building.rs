@@ -1,0 +1,265 @@
+//! Openings that build the sidecar afterwards.
+
+use super::{PLACE, copy_of, new_table, settings};
+use crate::Settings;
+use crate::iceberg::block::Locked;
+use crate::iceberg::hash::h0;
+use crate::iceberg::layout::{LOCK, SPILLED, SPILLED_WORD};
+use crate::iceberg::{Iceberg, Shape};
+use index::fingerprint::lanes;
+use index::{Found, Index};
+use pmem::medium::Dram;
+use pmem::sync::Ordering;
+use pmem::{Damage, Medium, Offset, OpenError, Pool};
+use std::sync::{Arc, Mutex};
+
+/// Small blocks, so that keys are in each level.
+const SHAPE: Shape =
+    Shape { level_1_slots: 32, level_2_slots: 4, initial_log2: 3, initial_nodes_log2: 5 };
+
+/// What is known when a table is opened and nothing is built. No thread builds it.
+fn opened_later(table: &Iceberg<Dram>, change: impl FnOnce(&Dram)) -> Iceberg<Dram> {
+    let medium = copy_of(table.core.medium());
+    change(&medium);
+    let pool = Arc::new(Pool::open(medium, PLACE).unwrap());
+    later(pool).unwrap()
+}
+
+fn later(pool: Arc<Pool<Dram>>) -> Result<Iceberg<Dram>, OpenError> {
+    let settings = Settings { built_at_once_max: 0, ..settings(1.0) };
+    let core = super::super::Core::open(pool, settings)?;
+    core.recover()?;
+    Ok(Iceberg {
+        core: Arc::new(core),
+        helpers: None,
+        builders: None,
+        scan_time: Default::default(),
+    })
+}
+
+fn keys() -> std::ops::Range<u64> {
+    0..300
+}
+
+/// A table with keys in each level, key 0 among them.
+fn table() -> Iceberg<Dram> {
+    let table = new_table(&SHAPE, 1 << 26, 2.0);
+    keys().for_each(|key| assert_eq!(table.insert(key, !key).unwrap(), None));
+    let levels = table.occupancy().levels;
+    assert!(levels.iter().all(|level| level.pairs > 0), "{levels:?}");
+    table
+}
+
+fn assert_whole(table: &Iceberg<Dram>) {
+    let report = table.check();
+    assert_eq!((report.faults, report.pairs), (0, keys().end), "{report:?}");
+}
+
+#[test]
+fn every_key_is_found_before_anything_is_built() {
+    let table = opened_later(&table(), |_| {});
+    keys().for_each(|key| assert_eq!(table.get(key), Some(!key)));
+    assert_eq!(table.get(keys().end), None);
+    let asked: Vec<u64> = (0..keys().end + 5).collect();
+    let mut found = vec![None; asked.len()];
+    table.get_many(&asked, &mut found);
+    assert!(
+        asked.iter().zip(found).all(|(&key, found)| found == keys().contains(&key).then_some(!key))
+    );
+    // Queries build nothing.
+    let is_built = |block| table.core.line_1(block)[SPILLED_WORD].load(Ordering::Relaxed) != 0;
+    assert!(!(0..table.core.geometry().blocks_1()).any(is_built));
+    assert!(!table.is_built());
+    assert_whole(&table);
+    assert!(table.is_built());
+}
+
+#[test]
+fn changes_build_what_they_use() {
+    let table = opened_later(&table(), |_| {});
+    for key in keys() {
+        match key % 4 {
+            0 => assert_eq!(table.remove(key).unwrap(), Some(!key)),
+            1 => assert_eq!(table.upsert(key, key).unwrap(), Some(!key)),
+            2 => assert_eq!(table.insert(key, 1).unwrap(), Some(!key)),
+            _ => {}
+        }
+    }
+    assert_eq!(table.insert(1000, 5).unwrap(), None);
+    for key in keys() {
+        let expected = [None, Some(key), Some(!key), Some(!key)][(key % 4) as usize];
+        assert_eq!(table.get(key), expected, "{key}");
+    }
+    assert_eq!(table.len(), 300 - 75 + 1);
+    assert_eq!(table.check().faults, 0);
+}
+
+/// A scan meets each key once, and visits blocks that nobody has built.
+#[test]
+fn a_scan_of_an_unbuilt_table_meets_every_key() {
+    let table = opened_later(&table(), |_| {});
+    let found = Mutex::new(Vec::new());
+    table.for_each_on(2, &|key, value| found.lock().unwrap().push((key, value)));
+    let mut found = found.into_inner().unwrap();
+    found.sort_unstable();
+    assert_eq!(found, keys().map(|key| (key, !key)).collect::<Vec<_>>());
+}
+
+/// As recovery leaves them.
+#[test]
+fn what_is_built_is_what_recovery_builds() {
+    let before = table();
+    // Its bits of SPILLED are those of keys that were there once.
+    keys().filter(|key| key % 3 == 0).for_each(|key| {
+        before.remove(key).unwrap();
+    });
+    let whole = super::after_crash(&before);
+    let built = opened_later(&before, |_| {});
+    built.settle();
+    let geometry = whole.core.geometry();
+    for block in 0..geometry.blocks_1() {
+        let words = |table: &Iceberg<Dram>| {
+            table.core.line_1(block).each_ref().map(|word| word.load(Ordering::Relaxed))
+        };
+        assert_eq!(words(&built), words(&whole), "block {block}");
+    }
+    for block in 0..geometry.blocks_2() {
+        let word = |table: &Iceberg<Dram>| table.core.word_2(block).load(Ordering::Relaxed);
+        assert_eq!(word(&built), word(&whole), "block {block} of level 2");
+    }
+    assert_eq!(built.len(), whole.len());
+}
+
+/// A query waits for no lock: a thread that builds may be put aside, or may not exist in a forked child.
+#[test]
+fn queries_do_not_wait_for_who_builds() {
+    let table = opened_later(&table(), |_| {});
+    let core = &table.core;
+    let geometry = core.geometry();
+    let locked: Vec<Locked<'_>> =
+        (0..geometry.blocks_1()).map(|block| Locked::wait(core.flags_1(block))).collect();
+    let locked_2: Vec<Locked<'_>> =
+        (0..geometry.blocks_2()).map(|block| Locked::wait(core.word_2(block))).collect();
+    assert_eq!(core.flags_1(0).load(Ordering::Relaxed), LOCK);
+    keys().for_each(|key| assert_eq!(table.get(key), Some(!key)));
+    drop((locked, locked_2));
+    assert_whole(&table);
+}
+
+/// Growth waits for the building, and completes it.
+#[test]
+fn a_table_that_is_full_while_it_builds_grows() {
+    let table = opened_later(&table(), |_| {});
+    let more = 1000..4000;
+    for key in more.clone() {
+        assert_eq!(table.insert(key, key).unwrap(), None);
+    }
+    table.settle();
+    more.for_each(|key| assert_eq!(table.get(key), Some(key)));
+    keys().for_each(|key| assert_eq!(table.get(key), Some(!key)));
+    assert_eq!(table.check().faults, 0);
+    assert!(table.core.pool.superblock().is_at_rest());
+}
+
+/// Without a helper, insertions and removals build the rest in small steps.
+#[test]
+fn changes_alone_complete_the_building() {
+    let table = opened_later(&table(), |_| {});
+    let mut changes = 0;
+    while table.core.geometry().is_resizing() {
+        table.upsert(5000, 1).unwrap();
+        table.remove(5000).unwrap();
+        changes += 1;
+        assert!(changes < 100_000);
+    }
+    let bits = |block| table.core.line_1(block)[SPILLED_WORD].load(Ordering::Relaxed) & SPILLED;
+    assert!((0..table.core.geometry().blocks_1()).any(|block| bits(block) != SPILLED));
+    assert_whole(&table);
+}
+
+/// A resize that a crash interrupts leaves pairs in two places. Only a whole recovery tells.
+#[test]
+fn a_table_that_was_being_resized_is_recovered_whole() {
+    let before = table();
+    assert!(before.core.begin_resize(before.core.geometry(), true).is_ok());
+    assert!(!before.core.pool.superblock().is_at_rest());
+    let after = opened_later(&before, |_| {});
+    assert!(after.is_built());
+    assert!(after.core.pool.superblock().is_at_rest());
+    assert_whole(&after);
+    before.settle();
+    assert!(before.core.pool.superblock().is_at_rest());
+    let after = opened_later(&before, |_| {});
+    assert!(!after.is_built());
+    assert_whole(&after);
+}
+
+#[test]
+fn a_shrink_says_that_pairs_are_on_their_way() {
+    let table = new_table(&SHAPE, 1 << 26, 0.85);
+    (1..2000).for_each(|key| assert_eq!(table.insert(key, key).unwrap(), None));
+    (50..2000).for_each(|key| assert_eq!(table.remove(key).unwrap(), Some(key)));
+    table.settle();
+    assert!(table.core.pool.superblock().is_at_rest());
+    assert!(table.core.begin_shrink(table.core.geometry()).unwrap());
+    assert!(!table.core.pool.superblock().is_at_rest());
+    table.settle();
+    assert!(table.core.pool.superblock().is_at_rest());
+}
+
+/// The slots of a pair in level 1 and of one in level 2.
+fn slots(table: &Iceberg<Dram>) -> [Offset; 2] {
+    let core = &table.core;
+    let geometry = core.geometry();
+    let in_level_1 = |block| Some((block, lanes(core.taken_1(block)).next()?));
+    let in_level_2 = |block| Some((block, core.used_2(block).next()?));
+    let (block_1, lane_1) = (0..geometry.blocks_1()).find_map(in_level_1).unwrap();
+    let (block_2, lane_2) = (0..geometry.blocks_2()).find_map(in_level_2).unwrap();
+    [core.slot_1(block_1, lane_1), core.slot_2(block_2, lane_2)]
+}
+
+#[test]
+fn a_pair_that_belongs_elsewhere_is_damage_when_it_is_met() {
+    let before = table();
+    let core = &before.core;
+    let places = |key| {
+        let first = core.hasher.first_u64(key);
+        let [a, b] = core.choices(core.geometry(), key, first).blocks;
+        [core.geometry().home(h0(first)), a, b]
+    };
+    for slot in slots(&before) {
+        let there = places(core.medium().load(slot));
+        let is_elsewhere = |&key: &u64| places(key).iter().all(|place| !there.contains(place));
+        let other = (1_000_000..).find(is_elsewhere).unwrap();
+        let table = opened_later(&before, |medium| medium.store(slot, other));
+        assert_eq!(table.core.pool.damage(), None);
+        table.core.finish_building();
+        let damage = table.core.pool.damage();
+        assert!(
+            matches!(&damage, Some(Damage::Corrupt(found)) if found.contains("does not belong")),
+            "{damage:?}"
+        );
+        // Its slot is not taken for an empty one.
+        assert_eq!(table.occupancy().pairs(), keys().end);
+    }
+}
+
+#[test]
+fn what_was_found_is_told_once() {
+    let table = opened_later(&table(), |_| {});
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let teller = |told: &Arc<Mutex<Vec<Found>>>| {
+        let told = Arc::clone(told);
+        Box::new(move |found| told.lock().unwrap().push(found))
+    };
+    table.when_built(teller(&told));
+    table.remove(7).unwrap();
+    assert_eq!(*told.lock().unwrap(), []);
+    table.settle();
+    let found = Found { slots: keys().end, groups: 0 };
+    assert_eq!(*told.lock().unwrap(), [found]);
+    // Late, it is told at once.
+    table.when_built(teller(&told));
+    assert_eq!(*told.lock().unwrap(), [found; 2]);
+    assert_eq!(table.len(), keys().end - 1);
+}
