@@ -172,7 +172,12 @@ pub fn prepare<S: Subject>(setup: &Setup, process: u32) -> Result<S, String> {
             };
             done.map_err(|failed| format!("before the history, {op}: {failed:?}"))?;
         }
-        Ok(subject)
+        if !setup.is_reopened {
+            return Ok(subject);
+        }
+        subject.settle();
+        let medium = setup.killed(&subject.medium().durable());
+        S::open(medium, setup, 0).map_err(|refusal| format!("reopened: {refusal:?}"))
     })
 }
 

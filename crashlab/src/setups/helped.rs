@@ -9,7 +9,7 @@ pub fn with_helper(setups: Vec<Setup>, names: &[[&'static str; 2]]) -> Vec<Setup
     renamed(setups, names, |setup| Setup { has_helper: true, ..setup })
 }
 
-fn renamed(
+pub(crate) fn renamed(
     setups: Vec<Setup>,
     names: &[[&'static str; 2]],
     change: impl Fn(Setup) -> Setup,

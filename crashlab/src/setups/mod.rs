@@ -8,6 +8,7 @@ mod helped;
 mod stores;
 
 pub use closing::{synced, synced_pool};
+pub(crate) use helped::renamed;
 pub use helped::{recovered, unflushed, with_helper, with_synced};
 pub use stores::{
     SEVERAL_CLASSES, hash_of_entry, one_item_of_a_store, sparse_segments_of_a_store,

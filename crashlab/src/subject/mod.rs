@@ -66,6 +66,9 @@ pub struct Setup {
     pub has_helper: bool,
     /// Threads that recover it.
     pub recovery_threads: usize,
+    /// Whether it was closed and opened again, by an engine that then builds its sidecar while the history runs. After
+    /// a crash, it does so, too.
+    pub is_reopened: bool,
     /// Whether histories also sync.
     pub syncs: bool,
     /// Whether the medium keeps nothing by itself, save what is synced: a file on a disk.
@@ -106,6 +109,7 @@ impl Default for Setup {
             is_tight: false,
             has_helper: false,
             recovery_threads: 1,
+            is_reopened: false,
             syncs: false,
             is_mapped: false,
             keeps_all: false,
@@ -219,6 +223,7 @@ impl Setup {
             helpers: 0,
             recovery_threads: self.recovery_threads,
             refills_cache: self.has_helper,
+            built_at_once_max: if self.is_reopened { 0 } else { u64::MAX },
             ..Settings::default()
         }
     }

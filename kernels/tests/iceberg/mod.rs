@@ -1,5 +1,6 @@
 //! The orderings of IcebergHT: whole operations, and kernels restated.
 
+mod building;
 mod chain_versions;
 mod fingerprint_then_slot;
 mod lock_then_geometry;

@@ -18,6 +18,7 @@ pub(crate) const HASH_SEED: u64 = 7;
 
 /// A table of words.
 pub(crate) struct Table {
+    engine: Engine,
     index: Box<dyn Index<u64, u64>>,
     pool: Arc<Pool<Watched>>,
 }
@@ -27,12 +28,32 @@ pub(crate) type Made = (Engine, [u64; ENGINE_PARAMS]);
 
 impl Table {
     pub(crate) fn new((engine, params): Made, resize_at: f64) -> Table {
-        let pool = new_pool(engine.description().id, params);
+        Table::on(new_pool(engine.description().id, params), engine, resize_at, u64::MAX)
+    }
+
+    /// The same table, opened again by an engine that builds its sidecar while operations run.
+    pub(crate) fn reopened(self) -> Table {
+        let Table { engine, index, pool } = self;
+        drop(index);
+        Table::on(pool, engine, 2.0, 0)
+    }
+
+    fn on(
+        pool: Arc<Pool<Watched>>,
+        engine: Engine,
+        resize_at: f64,
+        built_at_once_max: u64,
+    ) -> Table {
         // Helpers are threads of the operating system. Operations do the same work in small steps.
-        let settings =
-            Settings { resize_at, helpers: 0, recovery_threads: 1, ..Settings::default() };
+        let settings = Settings {
+            resize_at,
+            helpers: 0,
+            recovery_threads: 1,
+            built_at_once_max,
+            ..Settings::default()
+        };
         let index = engine.open_words(Arc::clone(&pool), settings).unwrap().engine;
-        Table { index, pool }
+        Table { engine, index, pool }
     }
 
     pub(crate) fn get(&self, key: u64) -> Option<u64> {

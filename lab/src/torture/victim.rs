@@ -138,6 +138,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
             options = options.compact_at(0.25);
         }
         if random.percent(50) {
+            options = options.built_at_once_max(0);
+        }
+        if random.percent(50) {
             options = options.checkpoint_at(CHECKPOINT_BYTES);
         }
         let open = |which: Which| {

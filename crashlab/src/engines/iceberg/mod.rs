@@ -1,5 +1,6 @@
 //! IcebergHT before the lab: its boundaries, and histories around them.
 
+mod reopened;
 mod shrinks;
 
 use crate::arena::{Arena, Effort, arenas_of};
@@ -427,6 +428,8 @@ pub(crate) fn arenas() -> Vec<Arena> {
         .chain(arenas_of::<TableSubject>(roomy_tables()))
         .chain(arenas_of::<StoreSubject>(stores()))
         .chain(arenas_of::<StoreSubject>(synced_stores()))
+        .chain(arenas_of::<TableSubject>(reopened::table_setups()))
+        .chain(arenas_of::<StoreSubject>(reopened::store_setups()))
         .chain(arenas_of::<TableSubject>(shrinks::table_setups()))
         .chain(arenas_of::<StoreSubject>(shrinks::store_setups()))
         .collect()
@@ -457,6 +460,7 @@ pub(crate) fn histories() -> Vec<Directed> {
     all.push(growth_ahead());
     all.extend(scans_beside_doublings());
     all.extend(shrinks::histories());
+    all.extend(reopened::histories());
     all.extend(roomy_tables().iter().flat_map(growing_meanwhile));
     // Items are in the heap.
     all.extend(writers_of_the_heap());

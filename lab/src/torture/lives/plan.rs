@@ -240,6 +240,9 @@ impl Life {
             .compact_at(session.compact_at)
             .shrink_at(session.shrink_at)
             .hash_seed(mix(self.seed));
+        // Of no draw, so that lives on record stay what they are.
+        let builds_later = mix(self.seed ^ session.limit_bytes) & 1 == 0;
+        let options = if builds_later { options.built_at_once_max(0) } else { options };
         match session.cached {
             Some(cached) => options.cached(cached),
             None => options,

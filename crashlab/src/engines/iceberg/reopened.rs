@@ -1,0 +1,96 @@
+//! Tables that were closed and opened again, and whose sidecar is built while the history runs.
+
+use super::{
+    filled_blocks, moving_with_level_2, parting, second_insertion_doubles, stores, tables,
+};
+use crate::boundaries::{alone_in, directed, interleaved, shared};
+use crate::deep::{fillers, looking_up_fillers, one};
+use crate::history::{Action, Op};
+use crate::setups::{renamed, with_helper};
+use crate::subject::{Setup, StoreSubject, TableSubject};
+use crate::trial::Directed;
+
+const NAMES: [[&str; 2]; 7] = [
+    ["an empty table", "an empty table was reopened"],
+    ["the last free slot of a block", "the last free slot of a block, reopened"],
+    ["one free slot in level 2", "one free slot in level 2, reopened"],
+    ["level 2 is full", "level 2 is full, reopened"],
+    ["level 3 is full", "level 3 is full, reopened"],
+    ["a table that doubles with keys in level 2", "a table that doubles was reopened"],
+    ["keys with a choice in level 2", "keys with a choice in level 2, reopened"],
+];
+
+fn reopened(setup: Setup) -> Setup {
+    Setup { is_reopened: true, ..setup }
+}
+
+pub(super) fn table_setups() -> Vec<Setup> {
+    let mut all = renamed(tables(), &NAMES, reopened);
+    all.push(reopened(Setup {
+        name: "blocks of both levels were reopened",
+        ..moving_with_level_2()
+    }));
+    all.push(reopened(Setup {
+        name: "key 0 was reopened",
+        ..filled_blocks("", vec![0, parting().swap_remove(0)], 3, 1)
+    }));
+    all.push(reopened(Setup {
+        name: "the second insertion doubles a reopened table",
+        ..second_insertion_doubles()
+    }));
+    all
+}
+
+/// Tables with a helper, which builds, too.
+fn helped() -> Vec<Setup> {
+    let names = [
+        ["one free slot in level 2, reopened", "one free slot in level 2, reopened with a helper"],
+        ["a table that doubles was reopened", "a table that doubles was reopened with a helper"],
+    ];
+    with_helper(table_setups(), &names)
+}
+
+pub(super) fn store_setups() -> Vec<Setup> {
+    let names = [
+        ["an empty store", "an empty store was reopened"],
+        ["four keys of one hash", "four keys of one hash, reopened"],
+    ];
+    renamed(stores(), &names, reopened)
+}
+
+/// Its directed histories.
+pub(super) fn histories() -> Vec<Directed> {
+    let setups = table_setups();
+    let mut all = directed::<TableSubject>(&setups);
+    all.extend(looking_up_fillers::<TableSubject>(&setups, 2));
+    all.extend(alone_in::<StoreSubject>(store_setups()));
+    all.extend(setups.iter().flat_map(beside_builders));
+    all.extend(helped().iter().map(|setup| {
+        let builder = vec![Op::Help, Op::Help, Op::Help];
+        interleaved::<TableSubject>(setup, vec![vec![one(0, Action::Insert(2))], builder], 0)
+    }));
+    all
+}
+
+/// Whoever uses a block while another thread builds it, and builds all others.
+fn beside_builders(setup: &Setup) -> Vec<Directed> {
+    let last = fillers(setup).last().copied().unwrap_or(0);
+    let users = [
+        vec![one(0, Action::Insert(2)), one(0, Action::Get)],
+        vec![one(last, Action::Remove), one(last, Action::Get)],
+        vec![one(last, Action::Upsert(3)), one(last, Action::Get)],
+        vec![one(last, Action::Get), one(0, Action::Get)],
+        vec![Op::Scan],
+        vec![Op::Many(vec![(last, Action::Upsert(4)), (0, Action::Upsert(4))])],
+    ];
+    let mut all: Vec<Directed> = users
+        .iter()
+        .map(|user| shared::<TableSubject>(setup, vec![user.clone(), vec![Op::Settle]], 2))
+        .collect();
+    // A reader that finds a block unbuilt, and what a writer has put there since.
+    let writer = || vec![one(last, Action::Remove), one(0, Action::Insert(3))];
+    let reader = || vec![one(last, Action::Get), one(0, Action::Get)];
+    all.push(shared::<TableSubject>(setup, vec![reader(), writer()], 2));
+    all.push(shared::<TableSubject>(setup, vec![writer(), vec![Op::Settle], reader()], 1));
+    all
+}
