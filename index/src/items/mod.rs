@@ -31,12 +31,12 @@ use pmem::epoch::{Epochs, Guard, Retries};
 use pmem::heap::{
     Compacted, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX, Wanted,
 };
-use pmem::sync::{AtomicU64, Ordering, parts_of};
+use pmem::sync::{AtomicBool, AtomicU64, Mutex, Ordering, parts_of};
 use pmem::{Medium, Offset, OpenError, Pool, SpaceError};
 use read::View;
 use scan::ItemScan;
 use single::If;
-use std::sync::{Arc, Once};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Bit of a slot's value: it leads to a group.
@@ -71,8 +71,7 @@ pub struct Items<I: ?Sized, M: Medium> {
     hasher: Hasher,
     /// Keys beyond the first of each hash. Changes only when hashes collide.
     collisions: AtomicU64,
-    /// What is to be done before the heap and the number of keys are known: nothing, or a sweep.
-    unswept: Unswept,
+    swept: Swept,
     /// The last field, so that [`Items::any`] need not move it.
     index: I,
 }
@@ -83,9 +82,10 @@ type Decide<'d, 'v> = &'d dyn Fn(Option<&[u8]>) -> Change<&'v [u8]>;
 /// Byte strings on an index of words behind virtual calls.
 type AnyItems<M> = Items<dyn Index<u64, u64>, M>;
 
-/// A sweep that may be due.
-struct Unswept {
-    is_done: Once,
+/// The sweep of an opening, which is due before the first change. Look-ups do without it.
+struct Swept {
+    is_done: AtomicBool,
+    sweeping: Mutex<()>,
     threads: usize,
     /// Keys on record, until then.
     pairs: Option<u64>,
@@ -178,7 +178,7 @@ fn check_pairs(pairs: &[(&[u8], &[u8])]) -> Result<(), Unfinished<ItemError>> {
 
 impl<I: Index<u64, u64> + 'static, M: Medium> Items<I, M> {
     /// Opens the items of `pool`, whose slots are in `index`. Frees the space to which nothing leads, on at most
-    /// `threads` threads.
+    /// `threads` threads: at once, or, if `index` is still being built, before the first change.
     pub fn open(
         index: I,
         pool: Arc<Pool<M>>,
@@ -191,12 +191,15 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Items<I, M> {
             source,
         })?;
         let collisions = AtomicU64::new(0);
-        // Who only reads takes no space, and the record says how many keys there are.
-        let pairs = pool.recorded_pairs().filter(|_| pool.is_read_only() && !index.is_built());
-        let unswept = Unswept { is_done: Once::new(), threads, pairs };
+        let swept = Swept {
+            is_done: AtomicBool::new(false),
+            sweeping: Mutex::default(),
+            threads,
+            pairs: pool.recorded_pairs(),
+        };
         let space = Arc::new(Space { heap: Heap::open(pool)?, epochs });
-        let items = Items { space, hasher, collisions, unswept, index };
-        if pairs.is_none() {
+        let items = Items { space, hasher, collisions, swept, index };
+        if items.index.is_built() {
             items.any().sweep_once();
         }
         let chore = Arc::downgrade(&items.space);
@@ -214,6 +217,14 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Items<I, M> {
         ItemReader { space: Arc::clone(&self.space), hasher: self.hasher }
     }
 
+    /// Sweeps before the first change.
+    #[inline(always)]
+    fn make_ready(&self) {
+        if !self.swept.is_done.load(Ordering::Acquire) {
+            self.any().sweep_once();
+        }
+    }
+
     /// The same, for what virtual calls hardly slow: batches, retries, scans, checks.
     fn any(&self) -> &AnyItems<M> {
         self
@@ -221,9 +232,16 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Items<I, M> {
 }
 
 impl<M: Medium> AnyItems<M> {
-    /// Sweeps, unless that is done.
+    /// Sweeps, unless that is done. To be called before the caller uses space, or retires any: nothing changes during
+    /// a sweep but the places of pairs.
+    #[inline(never)]
     fn sweep_once(&self) {
-        self.unswept.is_done.call_once(|| self.sweep(self.unswept.threads));
+        let Swept { is_done, sweeping, threads, .. } = &self.swept;
+        let _sweeping = sweeping.lock();
+        if !is_done.load(Ordering::Acquire) {
+            self.sweep(*threads);
+            is_done.store(true, Ordering::Release);
+        }
     }
 
     /// Frees the space to which nothing leads.
@@ -369,10 +387,11 @@ impl<M: Medium> AnyItems<M> {
     }
 
     fn pairs(&self) -> u64 {
-        if let Some(recorded) = self.unswept.pairs
-            && !self.unswept.is_done.is_completed()
-        {
-            return recorded;
+        if !self.swept.is_done.load(Ordering::Acquire) {
+            if let Some(recorded) = self.swept.pairs {
+                return recorded;
+            }
+            self.sweep_once();
         }
         self.index.len().wrapping_add(self.collisions.load(Ordering::Relaxed))
     }
@@ -426,6 +445,7 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
     }
 
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+        self.make_ready();
         check_limits(key, value)?;
         match self.put_at_hand(key, value, If::Absent) {
             Some(before) => Ok(before),
@@ -434,6 +454,7 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
     }
 
     fn update(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+        self.make_ready();
         check_limits(key, value)?;
         match self.put_at_hand(key, value, If::Present) {
             Some(before) => Ok(before),
@@ -442,6 +463,7 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
     }
 
     fn upsert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+        self.make_ready();
         check_limits(key, value)?;
         match self.put_at_hand(key, value, If::Always) {
             Some(before) => Ok(before),
@@ -450,6 +472,7 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
     }
 
     fn remove(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+        self.make_ready();
         match self.remove_plain(key) {
             Some(before) => Ok(before),
             None => Ok(self.any().change(key, &|_| Change::Remove)?.0),
@@ -462,6 +485,7 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<RecordExchange<'_>, ItemError> {
+        self.make_ready();
         check_limits(key, new.unwrap_or_default())?;
         let decide = |found: Option<&[u8]>| Change::if_expected(found == expected, new);
         let (found, replaced) = self.any().change(key, &decide)?;
@@ -476,6 +500,7 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
         &'a self,
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
+        self.make_ready();
         self.any().change_pairs(pairs, |value| Entry::Put(value))
     }
 
@@ -483,6 +508,7 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
         &'a self,
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
+        self.make_ready();
         self.any().change_pairs(pairs, |value| Entry::Insert(value))
     }
 
@@ -490,6 +516,7 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
         &'a self,
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
+        self.make_ready();
         self.any().change_pairs(pairs, |value| Entry::Update(value))
     }
 
@@ -497,6 +524,7 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
         &'a self,
         keys: &[&[u8]],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
+        self.make_ready();
         self.any().change_many(keys.len(), &|index| (keys[index], Entry::Remove))
     }
 
@@ -513,24 +541,27 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
     }
 
     fn heap_use(&self) -> HeapUse {
-        self.any().sweep_once();
+        self.make_ready();
         self.space.heap.usage()
     }
 
     fn check(&self) -> CheckReport {
-        self.any().sweep_once();
+        self.make_ready();
         self.any().check_items()
     }
 
     fn compact(&self) -> Compacted {
+        self.make_ready();
         self.space.heap.compact(&self.space.epochs, &self.any())
     }
 
     fn give_back(&self) -> u64 {
+        self.make_ready();
         self.space.heap.give_back()
     }
 
     fn make_room(&self, key: &[u8], value: &[u8]) {
+        self.make_ready();
         self.space.reclaim_retired();
         let wanted = Wanted { replaces: true, ..self.space.heap.wanted_for(key, value, None) };
         self.space.heap.make_room(&wanted, &self.space.epochs, &self.any());

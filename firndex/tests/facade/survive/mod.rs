@@ -1,5 +1,6 @@
 //! What is there after kills, forks, power loss, copies, and whatever else happens to a pool.
 
+pub(crate) mod at_once;
 pub(crate) mod backups;
 pub(crate) mod continued;
 pub(crate) mod creation;
