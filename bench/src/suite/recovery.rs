@@ -1,9 +1,17 @@
 //! Opening a pool again.
 //!
-//! Another process fills a pool in a file and is then killed with SIGKILL. Row `open` is the whole opening after that,
-//! and `scan` the part of it in which the engine rebuilt its sidecar. Row `open_clean` is the opening of the same pool
-//! after it was closed, where the sidecar is rebuilt as well. Recovery uses as many threads as the row says, so the
-//! pairs a second and thread are the rate divided by the threads. The file is in the page cache throughout.
+//! Another process fills a pool in a file and is then killed with SIGKILL. Rows that begin with `open` are of the
+//! opening after that, those that begin with `open_clean` of the next one, after the pool was closed:
+//!
+//! | row | from the beginning of the opening until |
+//! |---|---|
+//! | `open`, `open_clean` | the first look-up is answered |
+//! | `open_put`, `open_clean_put` | the first change is answered |
+//! | `open_built`, `open_clean_built` | the whole sidecar is there |
+//!
+//! `took_s` is that time, and the rate that of pairs. The sidecar is built by as many threads as the row says, so the
+//! pairs a second and thread are the rate of the last row divided by the threads. The file is in the page cache
+//! throughout.
 
 use crate::crew;
 use crate::keys::{Keys, Writer};
@@ -51,29 +59,39 @@ fn open(
 ) -> Result<(Vec<Row>, Table)> {
     let is_clean = firndex::inspect(&order.path)?.clean;
     ensure!(is_clean == (op == "open_clean"), "the pool's state is not that of row {op}");
+    let keys = Keys::new(order.seed, order.pairs);
+    let value = |key| Writer::Insert.value(key);
+    let (key, other) = (keys.key(order.pairs / 2), keys.key(order.pairs / 3));
     let started = Instant::now();
     let table = options.open_table(&order.path)?;
-    let elapsed_s = started.elapsed().as_secs_f64();
+    let found = table.get(key)?;
+    let looked_up_s = started.elapsed().as_secs_f64();
+    let replaced = table.put(other, value(other))?;
+    let changed_s = started.elapsed().as_secs_f64();
+    // It waits for what is still being built.
+    let stats = table.stats()?;
+    let built_s = started.elapsed().as_secs_f64();
 
+    ensure!(found == Some(value(key)), "{op}: key {key:#x} holds {found:?}");
+    ensure!(replaced == Some(value(other)), "{op}: key {other:#x} held {replaced:?}");
     let (found, expected) = (table.len(), order.pairs);
     ensure!(found == expected, "{op}: {found} pairs were recovered of {expected}");
-    let keys = Keys::new(order.seed, order.pairs);
     let step = order.pairs.div_ceil(CHECKS_MAX).max(1) as usize;
     for number in (0..order.pairs).step_by(step) {
         let key = keys.key(number);
-        let (found, expected) = (table.get(key)?, Some(Writer::Insert.value(key)));
+        let (found, expected) = (table.get(key)?, Some(value(key)));
         ensure!(found == expected, "{op}: key {key:#x} holds {found:?} instead of {expected:?}");
     }
-    let stats = table.stats()?;
-    let row = |op: &str, elapsed_s: f64| {
-        Row { load_factor: Some(stats.load_factor), ..setting.row("recovery", op, name) }
-            .with_rate(order.pairs as f64 / elapsed_s, None)
+    let row = |(suffix, took_s): (&str, f64)| {
+        Row {
+            load_factor: Some(stats.load_factor),
+            took_s: Some(took_s),
+            ..setting.row("recovery", &format!("{op}{suffix}"), name)
+        }
+        .with_rate(order.pairs as f64 / took_s, None)
     };
-    let mut rows = vec![row(op, elapsed_s)];
-    if !is_clean {
-        rows.push(row("scan", stats.scan_ms / 1e3));
-    }
-    Ok((rows, table))
+    let rows = [("", looked_up_s), ("_put", changed_s), ("_built", built_s)].map(row);
+    Ok((rows.into(), table))
 }
 
 /// Makes the table of an order, and leaves it open.

@@ -157,9 +157,10 @@ fn resize_holds_growth_against_a_table_sized_in_advance() {
 #[test]
 fn recovery_opens_after_a_kill_and_after_closing() {
     let rows = run(Suite::Recovery, "");
-    for op in ["open", "open_clean"] {
+    let ends = ["", "_put", "_built"];
+    for op in ["open", "open_clean"].iter().flat_map(|op| ends.map(|end| format!("{op}{end}"))) {
         for engine in engines() {
-            let found = by(&rows, engine, op);
+            let found = by(&rows, engine, &op);
             let is_whole = |row: &&Row| has_rate(row) && row.pairs == Some(4000);
             assert!(found.len() == 2 && found.iter().all(is_whole), "{found:?}");
             assert!(found.iter().all(|row| row.medium.as_deref() == Some("mapped")));
