@@ -56,6 +56,8 @@
 //! 9. The table shrinks, by the reverse of section 4: see `shrink`. Sizes are recorded when a shrink ends. Recovery
 //!    takes an interrupted shrink back.
 //! 10. A doubling ends by bringing pairs of level 2 back to level 1, where it has made room: see `tidy`.
+//! 11. A large table that is at rest is opened at once. Its sidecar is built afterwards, while operations run: see
+//!     `building`.
 
 mod batch;
 mod block;
