@@ -95,9 +95,9 @@ impl Space {
     }
 }
 
-/// Whether a file in memory has no hole in its `bytes` bytes. To take space for it all the same would look at each page,
-/// and take as long as a large pool has pages. Elsewhere that looks at extents, and blocks of a file need not be of its
-/// content.
+/// Whether a file in memory has no hole in its `bytes` bytes. To take space for it all the same would look at each
+/// page, and take as long as a large pool has pages. Elsewhere that looks at extents, and blocks of a file need not be
+/// of its content.
 fn has_all_space(file: BorrowedFd<'_>, bytes: u64) -> bool {
     let owned = rustix::fs::fstat(file).map_or(0, |stat| stat.st_blocks.cast_unsigned());
     is_in_tmpfs(file) && owned.saturating_mul(512) >= bytes
