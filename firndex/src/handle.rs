@@ -380,9 +380,9 @@ impl Handle {
     pub(crate) fn checked(&self, report: CheckReport, pairs: u64) -> CheckReport {
         // First in the list, whose length is limited.
         let mut whole = CheckReport::default();
-        let miscounted = || self.pool.superblock().miscounted().map(|(_, expected)| expected);
+        let miscounted = self.pool.superblock().miscounted().map(|(_, expected)| expected);
         if self.pool.is_read_only()
-            && let Some(expected) = self.pool.recorded_pairs().or_else(miscounted)
+            && let Some(expected) = miscounted.or(self.pool.recorded_pairs())
             && pairs != expected
         {
             whole.fault(&|| {

@@ -170,10 +170,9 @@ impl<M: Medium> Core<M> {
     fn end_building(&self) {
         let [slots, groups] = [&self.building.pairs, &self.building.groups]
             .map(|counted| counted.load(Ordering::Acquire));
-        if self.is_uncounted() {
-            self.pairs_at_open.store(slots, Ordering::Release);
-            self.building.is_uncounted.store(false, Ordering::Release);
-        }
+        // Whatever the record says: whoever compares the two may come after this.
+        self.pairs_at_open.store(slots, Ordering::Release);
+        self.building.is_uncounted.store(false, Ordering::Release);
         // First: who waits for the end is to know what this has led to.
         self.built.tell(Found { slots, groups });
         self.publish_end(Geometry::end_building);

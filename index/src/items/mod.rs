@@ -584,8 +584,9 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
         self.index.scan_time()
     }
 
+    /// Until the sweep, the number of keys is the one on record, and tells nothing of what there is.
     fn is_built(&self) -> bool {
-        self.index.is_built()
+        self.swept.is_done.load(Ordering::Acquire) && self.index.is_built()
     }
 
     fn when_built(&self, then: WhenBuilt) {

@@ -349,8 +349,9 @@ impl<M: Medium> Pool<M> {
         sync::forks() != self.forks_at_open
     }
 
-    /// Refuses the pool from now on, since it turned out to be damaged: as [`Medium::fail`], with a reason. The first
-    /// one counts. If pairs are missing, later openings refuse the pool, too.
+    /// Says that the pool turned out to be damaged, so that whoever uses it refuses it from now on. The first damage
+    /// counts. If pairs are missing, later openings refuse the pool, too. It can be closed as usual: what is in it is
+    /// what it was.
     #[cold]
     pub fn refuse(&self, damage: Damage) {
         if let Damage::Miscounted { found, expected } = damage
@@ -360,7 +361,8 @@ impl<M: Medium> Pool<M> {
             let _ = self.record(&|superblock| superblock.set_miscounted(found, expected));
         }
         self.damage.lock().get_or_insert(damage);
-        self.medium.fail();
+        // Whoever looks for lost pages looks for this as well.
+        sync::count_bus_error();
     }
 
     /// Why the pool is refused, if it turned out to be damaged after it had been opened.
