@@ -21,6 +21,16 @@ pub(super) fn is_in_tmpfs(file: BorrowedFd<'_>) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|system| is_tmpfs(&system))
 }
 
+/// Whether a file in memory is at least this long and has no hole. To take space for it all the same would look at each
+/// page, and take as long as a large pool has pages. Elsewhere that looks at extents, and blocks of a file need not be
+/// of its content.
+pub(crate) fn has_no_hole(file: BorrowedFd<'_>, bytes: u64) -> bool {
+    let Ok(stat) = rustix::fs::fstat(file) else { return false };
+    let length = stat.st_size.cast_unsigned();
+    let owned = stat.st_blocks.cast_unsigned().saturating_mul(512);
+    is_in_tmpfs(file) && length >= bytes && owned >= length
+}
+
 /// Takes space for a range of a file, by allocation or, where the file system cannot, by zeros beyond its end.
 pub(crate) fn allocate(file: BorrowedFd<'_>, range: Range<u64>) -> Result<(), Errno> {
     match fallocate(file, range.clone()) {
@@ -90,4 +100,28 @@ pub(super) fn write_zeros(file: BorrowedFd<'_>, range: Range<u64>) -> Result<(),
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holes_of_a_file_in_memory_are_known() {
+        let made = tempfile::tempfile_in("/dev/shm").ok();
+        // There may be none.
+        let Some(file) = made.filter(|file| is_in_tmpfs(file.as_fd())) else { return };
+        let (file, bytes) = (file.as_fd(), 4 << 20);
+        allocate(file, 0..bytes).unwrap();
+        assert!(has_no_hole(file, bytes) && !has_no_hole(file, bytes + 1));
+        give_back(file, 1 << 20..(1 << 20) + 4096).unwrap();
+        assert!(!has_no_hole(file, bytes));
+        allocate(file, 0..bytes).unwrap();
+        assert!(has_no_hole(file, bytes));
+        rustix::fs::ftruncate(file, bytes + 4096).unwrap();
+        assert!(
+            !has_no_hole(file, bytes),
+            "a hole behind does no harm, but is not told from others"
+        );
+    }
 }

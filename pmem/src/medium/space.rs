@@ -5,7 +5,7 @@
 //! btrfs), quotas are not in it, and blocks that the file has already are not free. The report only
 //! spares a vain attempt where each byte taken costs time, see [`Report::rules_out`].
 
-use super::allocate::{fallocate, is_in_tmpfs, is_tmpfs, write_zeros};
+use super::allocate::{fallocate, is_tmpfs, write_zeros};
 use super::huge::{self, Haste, HugePages};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
@@ -27,8 +27,7 @@ pub(super) struct Space {
 impl Space {
     /// Of a file of `found` bytes.
     pub(super) fn of_file(file: BorrowedFd<'_>, found: u64) -> Space {
-        let taken = if has_all_space(file, found) { found } else { 0 };
-        Space { taken, found, huge_pages: HugePages::of(file), ..Space::default() }
+        Space { found, huge_pages: HugePages::of(file), ..Space::default() }
     }
 
     /// Whether the file's first `target` bytes have space; `mapped` of them are mapped.
@@ -93,14 +92,6 @@ impl Space {
         let _ = rustix::fs::ftruncate(file, mapped.max(self.found));
         self.taken = mapped;
     }
-}
-
-/// Whether a file in memory has no hole in its `bytes` bytes. To take space for it all the same would look at each
-/// page, and take as long as a large pool has pages. Elsewhere that looks at extents, and blocks of a file need not be
-/// of its content.
-fn has_all_space(file: BorrowedFd<'_>, bytes: u64) -> bool {
-    let owned = rustix::fs::fstat(file).map_or(0, |stat| stat.st_blocks.cast_unsigned());
-    is_in_tmpfs(file) && owned.saturating_mul(512) >= bytes
 }
 
 /// What a file system says of its space and of a file's.
@@ -192,21 +183,6 @@ mod tests {
         // What it gave back is taken anew.
         space.take_step(file.as_fd(), mapped, mapped + 8192, Haste::High).unwrap();
         assert_eq!(len(&file), mapped + 8192);
-    }
-
-    #[test]
-    fn space_in_memory_is_not_taken_twice_and_holes_are_filled() {
-        let made = tempfile::tempfile_in("/dev/shm").ok();
-        // There may be none.
-        let Some(file) = made.filter(|file| is_in_tmpfs(file.as_fd())) else { return };
-        let bytes = 4 << 20;
-        allocate(file.as_fd(), 0..bytes).unwrap();
-        assert!(Space::of_file(file.as_fd(), bytes).reaches(bytes, 0));
-        super::super::allocate::give_back(file.as_fd(), 1 << 20..(1 << 20) + 4096).unwrap();
-        let mut space = Space::of_file(file.as_fd(), bytes);
-        assert!(!space.reaches(bytes, 0));
-        space.take_step(file.as_fd(), 0, bytes, Haste::High).unwrap();
-        assert!(file.metadata().unwrap().blocks() * 512 >= bytes);
     }
 
     #[test]
