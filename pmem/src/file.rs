@@ -19,7 +19,7 @@ mod unnamed;
 use crate::error::{OpenError, SpaceError};
 use crate::heap::salvage::Remains;
 use crate::heap::vacant_ranges;
-use crate::medium::{CacheFlush, Dax, Mapped, Memory, allocate, give_back, has_no_hole};
+use crate::medium::{CacheFlush, Dax, Mapped, Memory, allocate, give_back, is_written};
 use crate::superblock::{Place, Superblock};
 use crate::sync::forks;
 pub use access::Access;
@@ -387,11 +387,11 @@ impl PoolFile {
             let end = pool_bytes.next_multiple_of(page);
             cow::unshare(&self.file, self.len()?)
                 .map_err(|error| SpaceError::refused(pool_bytes, error))?;
-            let is_whole = has_no_hole(self.file.as_fd(), end);
+            let is_written = is_written(self.file.as_fd(), end);
             let ends = self.vacant.iter().map(|range| range.start).chain([end]);
             let starts = [0].into_iter().chain(self.vacant.iter().map(|range| range.end));
             let ranges = starts.zip(ends).map(|(start, end)| start..end);
-            for range in ranges.filter(|_| !is_whole) {
+            for range in ranges.filter(|_| !is_written) {
                 allocate(self.file.as_fd(), range)
                     .map_err(|error| SpaceError::refused(pool_bytes, error))?;
             }

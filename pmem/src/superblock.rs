@@ -18,12 +18,14 @@
 //!      15  state | medium
 //! ```
 
+mod at_rest;
 mod guess;
 mod log_end;
 mod logged;
 mod miscounted;
 mod pairs;
 mod place;
+mod roots;
 
 pub use log_end::LogEnd;
 pub use logged::{Durability, Logged};
@@ -41,8 +43,6 @@ pub const SUPERBLOCK_BYTES: u64 = 2 * COPY_BYTES;
 pub const COPY_WORDS: usize = (COPY_BYTES / 8) as usize;
 /// Compatible feature: who closes the pool writes sums of its file beside it.
 const KEEPS_SUMS: u64 = 1;
-/// Read-only compatible feature: no pair of the table is on its way from one place to another.
-const AT_REST: u64 = 1;
 /// The first of the two words of a copy that hold the pool's identity.
 #[cfg(not(any(feature = "simulated", feature = "loom")))]
 pub(crate) const UUID_WORD: u64 = 8;
@@ -209,31 +209,6 @@ impl Superblock {
     pub fn set_keeps_sums(&mut self, keeps: bool) {
         self.features_compatible &= !KEEPS_SUMS;
         self.features_compatible |= u64::from(keeps) * KEEPS_SUMS;
-    }
-
-    /// Whether no pair of the table is on its way from one place to another, so that each part of the table says by
-    /// itself what is in it. A build that does not know this may not write: it would begin to move pairs, and not say
-    /// so.
-    pub fn is_at_rest(&self) -> bool {
-        self.features_read_only & AT_REST != 0
-    }
-
-    pub(crate) fn set_at_rest(&mut self, is_at_rest: bool) {
-        self.features_read_only &= !AT_REST;
-        self.features_read_only |= u64::from(is_at_rest) * AT_REST;
-    }
-
-    /// Refuses a pool that this build may only read.
-    pub fn check_writable(&self) -> Result<(), OpenError> {
-        if self.features_read_only & !AT_REST == 0 {
-            return Ok(());
-        }
-        Err(OpenError::Mismatch {
-            field: "set of features needed for writing",
-            found: format!("{:#x}", self.features_read_only),
-            expected: format!("{AT_REST:#x}"),
-            advice: "open it read-only, or with the firndex version that made it",
-        })
     }
 
     /// The extent with which the pool ends.

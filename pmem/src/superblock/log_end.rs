@@ -9,7 +9,7 @@
 //! the records name the sequence number of the change that wrote them, so that whatever changes the pool makes them
 //! void.
 
-use super::{Superblock, halves, low};
+use super::{Superblock, halves};
 
 /// Type of the root that says in which page the log ends.
 const PLACE_ROOT: u32 = 3;
@@ -32,10 +32,7 @@ pub struct LogEnd {
 impl Superblock {
     /// Where the log ended when the pool was closed, if it says so and has not been opened for writing since.
     pub fn log_end(&self) -> Option<LogEnd> {
-        let word = |kind| {
-            let is_valid = |root: &&(u64, u64)| self.clean && root.0 == self.tied(kind);
-            self.typed_roots.iter().find(is_valid).map(|root| root.1)
-        };
+        let word = |kind| self.root(self.tied(kind)).filter(|_| self.clean);
         let (place, mark) = (word(PLACE_ROOT)?, word(MARK_ROOT)?);
         Some(LogEnd { segment: place >> PAGE_BITS, page: place & ((1 << PAGE_BITS) - 1), mark })
     }
@@ -51,14 +48,8 @@ impl Superblock {
         let end = end.filter(fits);
         let place = end.map(|end| end.segment << PAGE_BITS | end.page);
         for (kind, word) in [(PLACE_ROOT, place), (MARK_ROOT, end.map(|end| end.mark))] {
-            let record = word.map_or((0, 0), |word| (self.tied(kind), word));
-            let of_type = |kind: u32| move |root: &(u64, u64)| low(root.0) == kind;
-            let found = self.typed_roots.iter().position(of_type(kind));
-            let found = found.or_else(|| self.typed_roots.iter().position(of_type(0)));
-            // Without a free root it says nothing.
-            if let Some(index) = found {
-                self.typed_roots[index] = record;
-            }
+            let tag = self.tied(kind);
+            self.set_root(kind, word.map(|word| (tag, word)));
         }
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! Without the feature the root says what was asked for last: the next opening, if it asks for nothing else, does that.
 
-use super::{Superblock, halves, low};
+use super::{Superblock, halves};
 
 /// Required feature: the pool has a log, or was closed by a build that keeps one.
 pub(super) const LOGGED: u64 = 1;
@@ -105,18 +105,11 @@ fn tag(generation: u128) -> u64 {
 
 impl Superblock {
     fn logged_word(&self) -> Option<u64> {
-        let root = self.typed_roots.iter().find(|root| low(root.0) == LOGGED_ROOT);
-        root.map(|root| root.1)
+        self.root_of_type(LOGGED_ROOT)
     }
 
-    /// Without a free root it says nothing.
     fn set_logged_word(&mut self, word: u64) {
-        let of_type = |kind: u32| move |root: &(u64, u64)| low(root.0) == kind;
-        let found = self.typed_roots.iter().position(of_type(LOGGED_ROOT));
-        let found = found.or_else(|| self.typed_roots.iter().position(of_type(0)));
-        if let Some(index) = found {
-            self.typed_roots[index] = (halves(LOGGED_ROOT, 0), word);
-        }
+        self.set_root(LOGGED_ROOT, Some((halves(LOGGED_ROOT, 0), word)));
     }
 
     /// The durability that was asked for last; `None`: none was.

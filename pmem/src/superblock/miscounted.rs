@@ -9,7 +9,7 @@
 //! later is recorded by itself, or the next opening would take the pool for whole. Nothing takes the record back: the
 //! pool is of no use but to copy out what is left.
 
-use super::{Superblock, halves, low};
+use super::{Superblock, halves};
 
 /// Type of the root with the number that was found.
 const FOUND_ROOT: u32 = 5;
@@ -19,20 +19,12 @@ const EXPECTED_ROOT: u32 = 6;
 impl Superblock {
     /// How many pairs were found and expected, if these differed.
     pub fn miscounted(&self) -> Option<(u64, u64)> {
-        let word = |kind| {
-            let of_type = |root: &&(u64, u64)| root.0 == halves(kind, 0);
-            self.typed_roots.iter().find(of_type).map(|root| root.1)
-        };
-        Some((word(FOUND_ROOT)?, word(EXPECTED_ROOT)?))
+        Some((self.root_of_type(FOUND_ROOT)?, self.root_of_type(EXPECTED_ROOT)?))
     }
 
     pub(crate) fn set_miscounted(&mut self, found: u64, expected: u64) {
         for (kind, word) in [(FOUND_ROOT, found), (EXPECTED_ROOT, expected)] {
-            let is_usable = |root: &&mut (u64, u64)| [0, kind].contains(&low(root.0));
-            // Without a free root it says nothing.
-            if let Some(root) = self.typed_roots.iter_mut().find(is_usable) {
-                *root = (halves(kind, 0), word);
-            }
+            self.set_root(kind, Some((halves(kind, 0), word)));
         }
     }
 }

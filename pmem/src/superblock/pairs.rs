@@ -4,7 +4,7 @@
 //! typed root   | 1 | low half of the sequence number | pairs |
 //! ```
 
-use super::{Superblock, halves, low};
+use super::{Superblock, halves};
 
 /// Type of the root that holds the number of pairs.
 const PAIRS_ROOT: u32 = 1;
@@ -15,8 +15,7 @@ impl Superblock {
     /// The record names the sequence number of the change that wrote it. A build that does not know the
     /// record keeps it as it is, but counts on: so what that build did to the pool makes the record void.
     pub fn pairs(&self) -> Option<u64> {
-        let is_valid = |root: &&(u64, u64)| self.clean && root.0 == self.pairs_root();
-        self.typed_roots.iter().find(is_valid).map(|root| root.1)
+        self.root(self.pairs_root()).filter(|_| self.clean)
     }
 
     fn pairs_root(&self) -> u64 {
@@ -28,16 +27,8 @@ impl Superblock {
     pub fn advance(&mut self, clean: bool, pairs: Option<u64>) {
         self.sequence += 1;
         self.clean = clean;
-        let is_usable = |root: &&mut (u64, u64)| [0, PAIRS_ROOT].contains(&low(root.0));
-        let record = pairs.map_or((0, 0), |pairs| (self.pairs_root(), pairs));
-        // The first of its type, or else an unused one; with neither, there is no record.
-        self.typed_roots
-            .iter_mut()
-            .filter(|root| low(root.0) == PAIRS_ROOT)
-            .for_each(|root| *root = (0, 0));
-        if let Some(root) = self.typed_roots.iter_mut().find(is_usable) {
-            *root = record;
-        }
+        let tag = self.pairs_root();
+        self.set_root(PAIRS_ROOT, pairs.map(|pairs| (tag, pairs)));
     }
 }
 
