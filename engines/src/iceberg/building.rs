@@ -323,7 +323,9 @@ impl<M: Medium> Core<M> {
             let (found, value) = self.medium().load_pair(slot(lane));
             (found == key).then_some(value)
         });
-        // Whoever wrote what was read above had seen that the block is built.
+        // Whoever wrote what was read above had seen that the block is built. A removal is a relaxed store, so for it
+        // the language does not say that this thread sees so as well. Processors do on which a store that one other
+        // thread sees is seen by all: x86-64 and AArch64 are such.
         fence(Ordering::Acquire);
         (!is_built()).then_some(found)
     }

@@ -72,6 +72,7 @@ mod ops;
 mod pass;
 mod recover;
 mod resize;
+mod rest;
 mod salvage;
 mod scan;
 mod search;
@@ -215,7 +216,7 @@ impl<M: Medium> Drop for Iceberg<M> {
         }
         if !core.pool.is_inherited() && !core.pool.is_read_only() {
             // So that a closed pool needs no recovery and can be opened read-only.
-            core.rest();
+            core.come_to_rest();
         }
     }
 }
@@ -363,25 +364,7 @@ impl<M: Medium> Core<M> {
     /// it.
     fn settle(&self) {
         self.finish_sidecar();
-        self.rest();
-    }
-
-    /// Ends a resize that is under way, and sees that the pool says so.
-    fn rest(&self) {
-        let geometry = self.geometry();
-        let is_to_record = || !self.pool.is_read_only() && !self.pool.superblock().is_at_rest();
-        if geometry.is_moving()
-            && let Ok(_write) = self.pool.write()
-        {
-            self.finish_moves();
-        }
-        if is_to_record()
-            && let Ok(_write) = self.pool.write()
-        {
-            self.record_rest();
-        }
-        // A helper in its turn may be about to write, though nothing is left to be moved.
-        self.signal.rest();
+        self.come_to_rest();
     }
 
     fn len(&self) -> u64 {

@@ -423,23 +423,6 @@ impl<M: Medium> Core<M> {
         self.publish_aim();
     }
 
-    /// Records that no pair is on its way any more, if that is so and the pool does not say it. If somebody else is
-    /// about to begin a resize, or if the pool cannot be written, it says so later: at the end of that one, or when it
-    /// is closed.
-    pub(super) fn record_rest(&self) {
-        if self.geometry().is_moving() || self.pool.superblock().is_at_rest() {
-            return;
-        }
-        // While this is held, no resize begins.
-        let Some(_beginning) = self.beginning.try_lock() else { return };
-        if !self.geometry().is_moving() {
-            let _ = self.pool.extend(|draft| {
-                draft.set_at_rest(true);
-                Ok(())
-            });
-        }
-    }
-
     /// Gives the fast path the geometry, if it is at rest. It comes later than the geometry itself: whoever goes by an
     /// aim finds that geometry, or a newer one.
     pub(super) fn publish_aim(&self) {

@@ -17,6 +17,7 @@ mod read;
 mod relocate;
 mod scan;
 mod single;
+mod sweep;
 
 pub use read::ItemReader;
 
@@ -31,13 +32,14 @@ use pmem::epoch::{Epochs, Guard, Retries};
 use pmem::heap::{
     Compacted, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX, Wanted,
 };
-use pmem::sync::{AtomicBool, AtomicU64, Mutex, Ordering, parts_of};
+use pmem::sync::{AtomicU64, Ordering};
 use pmem::{Medium, Offset, OpenError, Pool, SpaceError};
 use read::View;
 use scan::ItemScan;
 use single::If;
 use std::sync::Arc;
 use std::time::Duration;
+use sweep::Swept;
 
 /// Bit of a slot's value: it leads to a group.
 const GROUP: u64 = 1;
@@ -56,9 +58,6 @@ pub fn lead_of(slot: u64) -> Lead {
     let at = Offset(slot & !GROUP);
     if slot & GROUP == 0 { Lead::Item(at) } else { Lead::Group(at) }
 }
-
-/// Pairs that are worth another thread in the walk after an opening.
-const PAIRS_PER_THREAD: u64 = 50_000;
 
 /// Times that a change has room made for it. Others may take the room first.
 const ROOM_ROUNDS_MAX: u32 = 8;
@@ -81,15 +80,6 @@ type Decide<'d, 'v> = &'d dyn Fn(Option<&[u8]>) -> Change<&'v [u8]>;
 
 /// Byte strings on an index of words behind virtual calls.
 type AnyItems<M> = Items<dyn Index<u64, u64>, M>;
-
-/// The sweep of an opening, which is due before the first change. Look-ups do without it.
-struct Swept {
-    is_done: AtomicBool,
-    sweeping: Mutex<()>,
-    threads: usize,
-    /// Keys on record, until then.
-    pairs: Option<u64>,
-}
 
 /// Where items lie, and when the space of retired ones may be used again.
 struct Space<M: Medium> {
@@ -191,12 +181,7 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Items<I, M> {
             source,
         })?;
         let collisions = AtomicU64::new(0);
-        let swept = Swept {
-            is_done: AtomicBool::new(false),
-            sweeping: Mutex::default(),
-            threads,
-            pairs: pool.recorded_pairs(),
-        };
+        let swept = Swept::not_yet(threads, pool.recorded_pairs());
         let space = Arc::new(Space { heap: Heap::open(pool)?, epochs });
         let items = Items { space, hasher, collisions, swept, index };
         if items.index.is_built() {
@@ -217,14 +202,6 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Items<I, M> {
         ItemReader { space: Arc::clone(&self.space), hasher: self.hasher }
     }
 
-    /// Sweeps before the first change.
-    #[inline(always)]
-    fn make_ready(&self) {
-        if !self.swept.is_done.load(Ordering::Acquire) {
-            self.any().sweep_once();
-        }
-    }
-
     /// The same, for what virtual calls hardly slow: batches, retries, scans, checks.
     fn any(&self) -> &AnyItems<M> {
         self
@@ -232,40 +209,6 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Items<I, M> {
 }
 
 impl<M: Medium> AnyItems<M> {
-    /// Sweeps, unless that is done. To be called before the caller uses space, or retires any: nothing changes during
-    /// a sweep but the places of pairs.
-    #[inline(never)]
-    fn sweep_once(&self) {
-        let Swept { is_done, sweeping, threads, .. } = &self.swept;
-        let _sweeping = sweeping.lock();
-        if !is_done.load(Ordering::Acquire) {
-            self.sweep(*threads);
-            is_done.store(true, Ordering::Release);
-        }
-    }
-
-    /// Frees the space to which nothing leads.
-    fn sweep(&self, threads: usize) {
-        let sweep = self.space.heap.sweep();
-        // Helpers may move slots meanwhile; the scan meets every slot all the same.
-        let threads = parts_of(self.index.len(), PAIRS_PER_THREAD, threads) as usize;
-        self.index.for_each_on(threads, &|_, slot| {
-            // What cannot be marked is damaged. Then the sweep frees nothing, and reading or `check` reports the
-            // damage.
-            let _ = sweep.mark(Offset(slot & !GROUP));
-            if slot & GROUP != 0 {
-                let guard = self.space.epochs.pin();
-                let group = self.space.heap.group(Offset(slot & !GROUP), &guard);
-                let group = group.unwrap_or_default();
-                self.count_collisions(1, group.len());
-                for at in group {
-                    let _ = sweep.mark(at);
-                }
-            }
-        });
-        sweep.finish();
-    }
-
     /// The slot value that leads to `items`. For several items this writes a group, perhaps in place of another one.
     fn slot_for(
         &self,
@@ -384,16 +327,6 @@ impl<M: Medium> AnyItems<M> {
                 return Ok((value_before.map(|bytes| Record::new(bytes, guard)), true));
             }
         }
-    }
-
-    fn pairs(&self) -> u64 {
-        if !self.swept.is_done.load(Ordering::Acquire) {
-            if let Some(recorded) = self.swept.pairs {
-                return recorded;
-            }
-            self.sweep_once();
-        }
-        self.index.len().wrapping_add(self.collisions.load(Ordering::Relaxed))
     }
 
     /// Counts that the number of keys with one hash went from `before` to `after`.
@@ -586,7 +519,7 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
 
     /// Until the sweep, the number of keys is the one on record, and tells nothing of what there is.
     fn is_built(&self) -> bool {
-        self.swept.is_done.load(Ordering::Acquire) && self.index.is_built()
+        self.swept.is_done() && self.index.is_built()
     }
 
     fn when_built(&self, then: WhenBuilt) {

@@ -1,14 +1,18 @@
 //! Openings that build the sidecar afterwards.
 
-use super::{PLACE, copy_of, new_table, settings};
+use super::{PLACE, copy_of, new_table, settings, spec};
 use crate::Settings;
+use crate::engine::Describe;
 use crate::iceberg::block::Locked;
 use crate::iceberg::hash::h0;
 use crate::iceberg::layout::{LOCK, SPILLED, SPILLED_WORD};
-use crate::iceberg::{Iceberg, Shape};
+use crate::iceberg::{Engine, Iceberg, Shape};
 use index::fingerprint::lanes;
-use index::{Found, Index};
-use pmem::medium::Dram;
+use index::hash::Hasher;
+use index::{Found, Index, Records};
+use pmem::medium::{Dram, Memory};
+use pmem::pool::Spec;
+use pmem::superblock::PoolKind;
 use pmem::sync::Ordering;
 use pmem::{Damage, Medium, Offset, OpenError, Pool};
 use std::sync::{Arc, Mutex};
@@ -242,6 +246,46 @@ fn a_pair_that_belongs_elsewhere_is_damage_when_it_is_met() {
         // Its slot is not taken for an empty one.
         assert_eq!(table.occupancy().pairs(), keys().end);
     }
+}
+
+/// Until all is built the number on record stands for it; then what was found, whatever the record says.
+#[test]
+fn a_wrong_number_on_record_does_not_outlast_the_building() {
+    let before = table();
+    before.core.pool.record_pairs(Some(keys().end + 9));
+    before.core.pool.close().unwrap();
+    let table = opened_later(&before, |_| {});
+    assert_eq!(table.len(), keys().end + 9);
+    table.core.finish_building();
+    assert_eq!(table.len(), keys().end);
+}
+
+/// A store that is not swept does not know how many keys it has, even if its index is built.
+#[test]
+fn a_store_is_not_built_before_it_is_swept() {
+    let spec = Spec { kind: PoolKind::Store, key_bytes: 0, value_bytes: 0, ..spec(&SHAPE) };
+    let pool = Arc::new(Pool::create(Memory::dram(1 << 26).unwrap(), &spec, PLACE).unwrap());
+    let hasher = Hasher::new(7);
+    let open = |pool| {
+        let settings = Settings { built_at_once_max: 0, ..settings(1.0) };
+        Engine::open_bytes::<Dram>(pool, hasher, settings).unwrap()
+    };
+    let store = open(Arc::clone(&pool));
+    store.upsert(b"key", b"value").unwrap();
+    drop(store);
+    pool.record_pairs(Some(1));
+    pool.close().unwrap();
+    let again = Arc::new(Pool::open(copy_of(pool.medium()), PLACE).unwrap());
+    let store = open(again);
+    assert!(!store.is_built());
+    store.index().settle();
+    assert!(store.index().is_built() && !store.is_built());
+    assert_eq!(&*store.get(b"key").unwrap().unwrap().bytes(), b"value");
+    assert_eq!(store.len(), 1);
+    store.upsert(b"other", b"value").unwrap();
+    assert!(store.is_built());
+    assert_eq!(store.len(), 2);
+    assert!(store.check().is_sound());
 }
 
 #[test]

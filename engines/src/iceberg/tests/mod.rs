@@ -25,7 +25,12 @@ fn settings(resize_at: f64) -> Settings {
 
 /// A table in a pool of at most `limit_bytes`.
 fn new_table(shape: &Shape, limit_bytes: u64, resize_at: f64) -> Iceberg<Dram> {
-    let spec = Spec {
+    let pool = Pool::create(Memory::dram(limit_bytes).unwrap(), &spec(shape), PLACE).unwrap();
+    Iceberg::open(Arc::new(pool), settings(resize_at)).unwrap()
+}
+
+fn spec(shape: &Shape) -> Spec {
+    Spec {
         kind: PoolKind::Table,
         engine: ENGINE_ID,
         key_bytes: 8,
@@ -35,9 +40,7 @@ fn new_table(shape: &Shape, limit_bytes: u64, resize_at: f64) -> Iceberg<Dram> {
         uuid: 7,
         segment_log2: pmem::heap::SEGMENT_LOG2_DEFAULT,
         engine_params: engine_params(shape),
-    };
-    let pool = Pool::create(Memory::dram(limit_bytes).unwrap(), &spec, PLACE).unwrap();
-    Iceberg::open(Arc::new(pool), settings(resize_at)).unwrap()
+    }
 }
 
 /// The table, opened after a crash that kept every store.
