@@ -280,7 +280,7 @@ fn a_store_is_not_built_before_it_is_swept() {
     assert!(!store.is_built());
     store.index().settle();
     assert!(store.index().is_built() && !store.is_built());
-    assert_eq!(&*store.get(b"key").unwrap().unwrap().bytes(), b"value");
+    assert_eq!(store.get(b"key").unwrap().unwrap().bytes(), b"value");
     assert_eq!(store.len(), 1);
     store.upsert(b"other", b"value").unwrap();
     assert!(store.is_built());
