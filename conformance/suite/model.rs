@@ -5,6 +5,7 @@ use index::Index;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Mutex;
 use workload::effort;
 
@@ -403,8 +404,16 @@ pub(crate) fn scans_in_parts_meet_every_pair_once<B: Backing>(engine: &'static E
                 table.for_each_on(threads, &|key, value| {
                     let before = met.lock().unwrap().insert(key, value);
                     assert_eq!(before, None, "key {key} twice on {threads} threads");
+                    ControlFlow::Continue(())
                 });
                 assert_eq!(met.into_inner().unwrap(), model);
+                let first = Mutex::new(0);
+                table.for_each_on(threads, &|_, _| {
+                    *first.lock().unwrap() += 1;
+                    ControlFlow::Break(())
+                });
+                // Each thread may have met one in each level.
+                assert!((1..=3 * threads).contains(&first.into_inner().unwrap()));
             }
         }
         assert!(resizing > 5, "only {resizing} scans met a resize under way");

@@ -176,6 +176,9 @@ pub fn prepare<S: Subject>(setup: &Setup, process: u32) -> Result<S, String> {
             return Ok(subject);
         }
         subject.settle();
+        if setup.is_closed {
+            subject.close()?;
+        }
         let medium = setup.killed(&subject.medium().durable());
         S::open(medium, setup, 0).map_err(|refusal| format!("reopened: {refusal:?}"))
     })

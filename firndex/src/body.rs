@@ -29,10 +29,12 @@ pub(crate) trait Body: Send + Sync {
     fn is_built(&self) -> bool;
     /// As [`Records::when_built`].
     fn when_built(&self, then: WhenBuilt);
+    /// The store, if it is one.
+    fn records(&self) -> Option<&dyn Records>;
 }
 
 macro_rules! body {
-    ($engine:ty $(, $key:ident: $key_kind:ident, $value:ident: $value_kind:ident)?) => {
+    ($engine:ty, $records:expr $(, $key:ident: $key_kind:ident, $value:ident: $value_kind:ident)?) => {
         impl$(<$key: $key_kind, $value: $value_kind>)? Body for Arc<$engine> {
             fn pairs(&self) -> u64 {
                 (**self).len()
@@ -77,9 +79,13 @@ macro_rules! body {
             fn when_built(&self, then: WhenBuilt) {
                 (**self).when_built(then);
             }
+
+            fn records(&self) -> Option<&dyn Records> {
+                $records(&**self)
+            }
         }
     };
 }
 
-body!(dyn Records);
-body!(dyn Index<K, V>, K: Fixed, V: Fixed);
+body!(dyn Records, Some);
+body!(dyn Index<K, V>, |_| None, K: Fixed, V: Fixed);

@@ -1,14 +1,14 @@
 //! Compacts a heap in the background, and gives its free space back to the system.
 
+use crate::background::Background;
 use crate::body::Body;
 use pmem::heap::HeapUse;
 use pmem::medium::{Medium as _, Memory};
-use pmem::sync::forks;
 use pmem::{OpenError, Pool};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle, park_timeout};
+use std::thread::park_timeout;
 use std::time::Duration;
 
 /// How long it sleeps between two looks, at least and at most.
@@ -22,11 +22,9 @@ const STEP_PAUSE: Duration = Duration::from_micros(100);
 
 /// A thread that compacts. Dropped, it ends.
 pub(crate) struct Compactor {
-    is_stopped: Arc<AtomicBool>,
     /// Held for a step.
     turn: Arc<Mutex<()>>,
-    thread: Option<JoinHandle<()>>,
-    forks_at_start: u32,
+    thread: Background,
 }
 
 impl Compactor {
@@ -36,17 +34,22 @@ impl Compactor {
         pool: Arc<Pool<Memory>>,
         free_max: f64,
     ) -> Result<Compactor, OpenError> {
-        let is_stopped = Arc::new(AtomicBool::new(false));
         let turn = Arc::new(Mutex::new(()));
-        let (stopped, turns) = (Arc::clone(&is_stopped), Arc::clone(&turn));
-        let work = Work { engine, pool, free_max, is_stopped: stopped, turn: turns };
-        let spawned = Builder::new().name("firndex-compactor".into()).spawn(move || work.run());
+        let turns = Arc::clone(&turn);
+        let spawned = Background::start("firndex-compactor", move |is_stopped| {
+            Work { engine, pool, free_max, is_stopped, turn: turns }.run();
+        });
         let thread = spawned.map_err(|source| OpenError::Io {
             action: "starting the thread that compacts (`Options::compact_at`) for",
             path: "the pool".into(),
             source,
         })?;
-        Ok(Compactor { is_stopped, turn, thread: Some(thread), forks_at_start: forks() })
+        Ok(Compactor { turn, thread })
+    }
+
+    /// Tells it to end, and does not wait.
+    pub(crate) fn stop(&self) {
+        self.thread.stop();
     }
 
     /// Keeps it from taking steps while the result is held; waits for the one that it is in. Not for a forked child.
@@ -55,35 +58,20 @@ impl Compactor {
     }
 }
 
-impl Drop for Compactor {
-    fn drop(&mut self) {
-        let Some(thread) = self.thread.take() else { return };
-        if forks() != self.forks_at_start {
-            // In a forked child there is no such thread.
-            std::mem::forget(thread);
-            return;
-        }
-        self.is_stopped.store(true, Ordering::Relaxed);
-        thread.thread().unpark();
-        // One that panicked has said so, and left nothing half done that others need.
-        let _ = thread.join();
-    }
-}
-
 /// Locks it. It guards nothing that a panic could spoil.
 fn held(turn: &Mutex<()>) -> MutexGuard<'_, ()> {
     turn.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct Work {
+struct Work<'a> {
     engine: Arc<dyn Body>,
     pool: Arc<Pool<Memory>>,
     free_max: f64,
-    is_stopped: Arc<AtomicBool>,
+    is_stopped: &'a AtomicBool,
     turn: Arc<Mutex<()>>,
 }
 
-impl Work {
+impl Work<'_> {
     fn run(&self) {
         let mut futile_looks = 0;
         loop {

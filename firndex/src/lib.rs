@@ -41,6 +41,7 @@
 #![forbid(unsafe_code)]
 
 mod any_engine;
+mod background;
 mod batch;
 mod batch_error;
 mod body;

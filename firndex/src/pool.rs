@@ -1,5 +1,6 @@
 //! What a table and a store have in common.
 
+use crate::background::Background;
 use crate::body::Body;
 use crate::compactor::Compactor;
 use crate::handle::{Handle, Ticket};
@@ -10,6 +11,9 @@ use pmem::durability::LogUse;
 use pmem::medium::Memory;
 use pmem::{Damage, OpenError};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread::park_timeout;
+use std::time::Duration;
 
 /// The pool under a [`Table`](crate::Table) or a [`Store`](crate::Store), which both dereference to it: what can be
 /// asked of any pool, and done with it, whatever it holds.
@@ -33,11 +37,16 @@ pub struct Pool {
     pub(crate) handle: Handle,
 }
 
+/// Whoever makes a few changes and goes, as a command does, is not to be held up by a sweep that only others need.
+const SWEEP_AFTER: Duration = Duration::from_millis(50);
+
 /// The engine, whose pairs the pool records at the end.
 pub(crate) struct Counted {
     body: Arc<dyn Body>,
-    /// Uses the engine until it is dropped.
+    /// Uses the engine until it is dropped, as the sweeper does.
     compactor: Option<Compactor>,
+    /// Finds what space is free in a store that was open before.
+    sweeper: Option<Background>,
     pool: Arc<pmem::Pool<Memory>>,
 }
 
@@ -72,7 +81,7 @@ impl Counted {
             }
         }
         pool.record_pairs(None);
-        Ok(Counted { body, compactor: None, pool: Arc::clone(pool) })
+        Ok(Counted { body, compactor: None, sweeper: None, pool: Arc::clone(pool) })
     }
 
     pub(crate) fn pairs(&self) -> u64 {
@@ -82,9 +91,15 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
+        // First: once the sweeper has given up, nobody is to look for free space.
+        self.compactor.iter().for_each(Compactor::stop);
+        drop(self.sweeper.take());
         drop(self.compactor.take());
         // In a forked child a thread that does not exist there may hold a lock.
         if !self.pool.is_inherited() && !self.pool.is_read_only() {
+            if let Some(records) = self.body.records() {
+                records.prepare_close();
+            }
             // Until it is closed the pool may not change; only the engine may be dropped.
             self.pool.record_pairs(Some(self.pool.at_rest(|| self.body.pairs())));
         }
@@ -96,13 +111,30 @@ impl Pool {
         Pool { engine, handle }
     }
 
-    /// Starts to compact in the background, if the options ask for it and the pool is open for writing.
-    pub(crate) fn compact_as_asked(
+    /// Starts what the options ask for in the background, if the pool is open for writing.
+    pub(crate) fn start_background(
         &mut self,
         options: &Options,
     ) -> std::result::Result<(), OpenError> {
-        let Counted { body, pool, compactor } = &mut self.engine;
-        if !pool.is_read_only() && options.compact_at > 0.0 {
+        let Counted { body, pool, compactor, sweeper } = &mut self.engine;
+        if pool.is_read_only() {
+            return Ok(());
+        }
+        if options.settings.helpers > 0
+            && let Some(records) = body.records()
+            && records.take_sweep_over()
+        {
+            let swept = Arc::clone(body);
+            let sweep = move |is_stopped: &AtomicBool| {
+                park_timeout(SWEEP_AFTER);
+                swept.records().into_iter().for_each(|records| records.sweep(is_stopped));
+            };
+            match Background::start("firndex-sweeper", sweep) {
+                Ok(started) => *sweeper = Some(started),
+                Err(_) => records.sweep(&AtomicBool::new(false)),
+            }
+        }
+        if options.compact_at > 0.0 {
             let (body, pool) = (Arc::clone(body), Arc::clone(pool));
             *compactor = Some(Compactor::start(body, pool, options.compact_at)?);
         }

@@ -5,6 +5,7 @@ use index::{
     CheckReport, Error, Exchange, Fixed, Index, Occupancy, Scan, Shrunk, Unfinished, WhenBuilt,
 };
 use pmem::heap::{Compacted, HeapUse};
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 /// `index`, whose keys and values are words, for a `K` and a `V` of one word each.
@@ -140,7 +141,7 @@ impl<K: Fixed, V: Fixed> Index<K, V> for OfWords {
         Box::new(ScanOfWords { scan: self.0.scan(), words: Vec::new() })
     }
 
-    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(K, V) + Sync)) {
+    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(K, V) -> ControlFlow<()> + Sync)) {
         self.0.for_each_on(threads, &|key, value| visit(of_word(key), of_word(value)));
     }
 

@@ -9,6 +9,8 @@ use crate::report::{CheckReport, Occupancy, Shrunk};
 use crate::unfinished::Unfinished;
 use pmem::epoch::Guard;
 use pmem::heap::{Compacted, HeapUse};
+use pmem::sync::AtomicBool;
+use std::ops::ControlFlow;
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -164,8 +166,9 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
         Ok(())
     }
 
-    /// [`Index::for_each`] on this many threads, with the same promise. Skips pairs that cannot be read.
-    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(K, V) + Sync));
+    /// [`Index::for_each`] on this many threads, with the same promise, unless `visit` says that it is enough. Skips
+    /// pairs that cannot be read.
+    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(K, V) -> ControlFlow<()> + Sync));
 
     /// Number of pairs. Exact when nothing writes.
     fn len(&self) -> u64;
@@ -381,6 +384,20 @@ pub trait Records: Send + Sync {
 
     /// How long opening took to rebuild the sidecar; as [`Index::scan_time`].
     fn scan_time(&self) -> Duration;
+
+    /// Leaves it to the caller to find, beside changes, what space is free: to call [`Records::sweep`]. Until then
+    /// changes do without what they cannot know, and wait where that is not enough. Otherwise the first change finds
+    /// it. Returns whether there is anything to find.
+    fn take_sweep_over(&self) -> bool {
+        false
+    }
+
+    /// Finds what space is free. Ends soon if it `is_stopped`, for a pool that is about to be closed; after that, only
+    /// [`Records::len`] and [`Records::prepare_close`] may be called.
+    fn sweep(&self, _is_stopped: &AtomicBool) {}
+
+    /// Records what space is free, for the next opening. The last call before the pool is closed.
+    fn prepare_close(&self) {}
 
     /// As [`Index::is_built`].
     fn is_built(&self) -> bool {

@@ -19,6 +19,7 @@
 //! ```
 
 mod at_rest;
+mod free_slots;
 mod guess;
 mod log_end;
 mod logged;

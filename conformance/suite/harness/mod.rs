@@ -19,6 +19,7 @@ use pmem::heap::HeapUse;
 use pmem::pool::Spec;
 use pmem::{OpenError, Pool, Write};
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -266,7 +267,7 @@ impl<B: Backing> Index<u64, u64> for Table<B> {
         self.index.scan()
     }
 
-    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(u64, u64) + Sync)) {
+    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(u64, u64) -> ControlFlow<()> + Sync)) {
         self.index.for_each_on(threads, visit);
     }
 

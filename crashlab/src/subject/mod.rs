@@ -66,9 +66,11 @@ pub struct Setup {
     pub has_helper: bool,
     /// Threads that recover it.
     pub recovery_threads: usize,
-    /// Whether it was closed and opened again, by an engine that then builds its sidecar while the history runs. After
+    /// Whether it was ended and opened again, by an engine that then builds its sidecar while the history runs. After
     /// a crash, it does so, too.
     pub is_reopened: bool,
+    /// Whether it was closed before it was opened again, and not killed.
+    pub is_closed: bool,
     /// Whether histories also sync.
     pub syncs: bool,
     /// Whether the medium keeps nothing by itself, save what is synced: a file on a disk.
@@ -110,6 +112,7 @@ impl Default for Setup {
             has_helper: false,
             recovery_threads: 1,
             is_reopened: false,
+            is_closed: false,
             syncs: false,
             is_mapped: false,
             keeps_all: false,
@@ -357,6 +360,11 @@ pub trait Subject: Send + Sync + Sized + 'static {
 
     /// Records the pool as clean until the next change.
     fn sync(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Ends it, so that the next opening finds it closed.
+    fn close(&self) -> Result<(), String> {
         Ok(())
     }
 

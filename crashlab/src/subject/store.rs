@@ -170,6 +170,12 @@ impl Subject for StoreSubject {
         self.records.settle();
     }
 
+    fn close(&self) -> Result<(), String> {
+        self.records.prepare_close();
+        self.pool.record_pairs(Some(self.records.len()));
+        self.pool.close().map_err(|error| error.to_string())
+    }
+
     fn shrink(&self) -> Result<(), Failed> {
         let _write = self.pool.write().map_err(|error| Failed::Wrong(error.to_string()))?;
         Ok(self.records.shrink().map(drop)?)

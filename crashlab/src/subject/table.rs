@@ -215,6 +215,11 @@ impl<K: Fixed, V: Fixed> Subject for PairsSubject<K, V> {
         self.index.settle();
     }
 
+    fn close(&self) -> Result<(), String> {
+        self.pool.record_pairs(Some(self.index.len()));
+        self.pool.close().map_err(|error| error.to_string())
+    }
+
     fn shrink(&self) -> Result<(), Failed> {
         let _write = self.pool.write().map_err(|error| Failed::Wrong(error.to_string()))?;
         Ok(self.index.shrink().map(drop)?)

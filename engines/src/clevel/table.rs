@@ -15,6 +15,7 @@ use pmem::heap::{Compacted, HeapUse, Item};
 use pmem::sync::{Part, run_parts};
 use pmem::{Medium, OpenError, Pool, WORD};
 use std::marker::PhantomData;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -284,13 +285,14 @@ impl<M: Medium, K: Fixed, V: Fixed> Index<K, V> for ClevelTable<M, K, V> {
         Box::new(PairScan(TagScan::new(&self.table.core, 0, 1)))
     }
 
-    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(K, V) + Sync)) {
+    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(K, V) -> ControlFlow<()> + Sync)) {
         let part = |part| {
             Box::new(move || {
                 let mut scan = TagScan::new(&self.table.core, part, threads);
-                loop {
+                let mut visited = ControlFlow::Continue(());
+                while visited.is_continue() {
                     match scan.next_item() {
-                        Ok(Some(item)) => visit(value_of(item.key), value_of(item.value)),
+                        Ok(Some(item)) => visited = visit(value_of(item.key), value_of(item.value)),
                         Ok(None) => break,
                         Err(_) => {}
                     }

@@ -21,7 +21,8 @@ use super::shrink::OpenScan;
 use index::fingerprint::lanes;
 use index::{Error, Scan};
 use pmem::Medium;
-use pmem::sync::{AtomicU64, Ordering, Part, run_parts};
+use pmem::sync::{AtomicBool, AtomicU64, Ordering, Part, run_parts};
+use std::ops::ControlFlow;
 
 /// Bits of a place: as many as the number of a block can have.
 const PLACE_BITS: u32 = super::BLOCKS_LOG2_MAX;
@@ -105,8 +106,14 @@ impl<M: Medium> Scan<u64, u64> for PlaceScan<'_, M> {
 impl<M: Medium> Core<M> {
     /// Visits all places on `threads` threads. A pair that a resize moves keeps its place, and so its thread.
     #[inline(never)]
-    pub(super) fn for_each_on(&self, threads: usize, visit: &(dyn Fn(u64, u64) + Sync)) {
+    pub(super) fn for_each_on(
+        &self,
+        threads: usize,
+        visit: &(dyn Fn(u64, u64) -> ControlFlow<()> + Sync),
+    ) {
         let _open = self.open_scan();
+        // Few pairs lie in level 2: a thread that has had enough of them would look for the next one for long.
+        let is_enough = &AtomicBool::new(false);
         for level in [Level::One, Level::Two] {
             // One order for all threads: the bounds between them depend on it.
             let order = self.order_of(level);
@@ -117,9 +124,13 @@ impl<M: Medium> Core<M> {
                 let [mut place, end] = [part, part + 1].map(bound);
                 Box::new(move || {
                     let mut pairs = Vec::new();
-                    while place < end {
+                    while place < end && !is_enough.load(Ordering::Relaxed) {
                         place = self.take(level, order, place, &mut pairs);
-                        pairs.drain(..).for_each(|(key, value)| visit(key, value));
+                        let visited =
+                            pairs.drain(..).try_for_each(|(key, value)| visit(key, value));
+                        if visited.is_break() {
+                            is_enough.store(true, Ordering::Relaxed);
+                        }
                     }
                 }) as Part<'_>
             };

@@ -7,6 +7,7 @@ use index::{
     WhenBuilt, is_same_state,
 };
 use pmem::Medium;
+use std::ops::ControlFlow;
 use std::sync::Weak;
 use std::time::Duration;
 
@@ -113,7 +114,7 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
         Box::new(PlaceScan::new(&self.core))
     }
 
-    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(u64, u64) + Sync)) {
+    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(u64, u64) -> ControlFlow<()> + Sync)) {
         self.core.for_each_on(threads, visit);
     }
 

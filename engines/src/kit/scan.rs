@@ -48,14 +48,6 @@ pub(crate) trait Scanned: Operations {
         run_parts(self.open_scans(threads as u64).into_iter().map(part).collect());
     }
 
-    /// [`Scanned::for_each_on`] to the end.
-    fn for_all_on(&self, threads: usize, visit: &(dyn Fn(Self::Key, Self::Value) + Sync)) {
-        self.for_each_on(threads, &|key, value| {
-            visit(key, value);
-            ControlFlow::Continue(())
-        });
-    }
-
     /// Takes the items of the next bucket of a scan; whether there may be more.
     fn take_some(&self, open: &Open<'_, Self::Key>, items: &mut Vec<Item<Self>>) -> bool {
         let scan = &*open.scan;

@@ -12,6 +12,7 @@ use index::{
 };
 use pmem::{OpenError, Pool};
 use std::marker::PhantomData;
+use std::ops::ControlFlow;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -221,8 +222,8 @@ where
         self.core.scan()
     }
 
-    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(K, V) + Sync)) {
-        self.core.for_all_on(threads, visit);
+    fn for_each_on(&self, threads: usize, visit: &(dyn Fn(K, V) -> ControlFlow<()> + Sync)) {
+        self.core.for_each_on(threads, visit);
     }
 
     fn len(&self) -> u64 {

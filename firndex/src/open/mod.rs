@@ -56,13 +56,13 @@ fn try_open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
     }
     pool.handle.read()?;
     pool.handle.keep_sums(options.keep_sums)?;
-    pool.compact_as_asked(options)?;
+    pool.start_background(options)?;
     Ok(opened)
 }
 
 pub(crate) fn in_memory<T: Held>(options: &Options) -> Result<T> {
     let mut opened: T = create::in_memory(options, T::contents())?.start(options)?;
-    opened.pool_mut().compact_as_asked(options)?;
+    opened.pool_mut().start_background(options)?;
     Ok(opened)
 }
 

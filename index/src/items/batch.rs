@@ -131,7 +131,10 @@ impl<M: Medium> AnyItems<M> {
             let entry_of = |index: usize| entry_of(from + index);
             let unfinished =
                 |Undone { error, failed, done }| Unfinished::in_chunk(from, done, failed, error);
-            let done = self.change_batch(records, &entry_of).map_err(unfinished)?;
+            let done = match self.is_swept() {
+                true => self.change_batch(records, &entry_of).map_err(unfinished)?,
+                false => 0,
+            };
             for (index, record) in records.iter_mut().enumerate() {
                 if done & 1 << index == 0 {
                     let (key, entry) = entry_of(index);

@@ -32,7 +32,7 @@ use pmem::epoch::{Epochs, Guard, Retries};
 use pmem::heap::{
     Compacted, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX, Wanted,
 };
-use pmem::sync::{AtomicU64, Ordering};
+use pmem::sync::{AtomicBool, AtomicU64, Ordering};
 use pmem::{Medium, Offset, OpenError, Pool, SpaceError};
 use read::View;
 use scan::ItemScan;
@@ -168,7 +168,7 @@ fn check_pairs(pairs: &[(&[u8], &[u8])]) -> Result<(), Unfinished<ItemError>> {
 
 impl<I: Index<u64, u64> + 'static, M: Medium> Items<I, M> {
     /// Opens the items of `pool`, whose slots are in `index`. Frees the space to which nothing leads, on at most
-    /// `threads` threads: at once, or, if `index` is still being built, before the first change.
+    /// `threads` threads: at once, or, if `index` is still being built, later (see `sweep`).
     pub fn open(
         index: I,
         pool: Arc<Pool<M>>,
@@ -185,7 +185,9 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Items<I, M> {
         let space = Arc::new(Space { heap: Heap::open(pool)?, epochs });
         let items = Items { space, hasher, collisions, swept, index };
         if items.index.is_built() {
-            items.any().sweep_once();
+            items.any().sweep_all();
+        } else {
+            items.space.heap.adopt_free_slots();
         }
         let chore = Arc::downgrade(&items.space);
         items.index.set_chore(chore);
@@ -236,6 +238,7 @@ impl<M: Medium> AnyItems<M> {
         key: &[u8],
         decide: Decide<'_, 'v>,
     ) -> Result<(Option<Record<'_>>, bool), ItemError> {
+        self.begin_unswept();
         let mut retries = Retries::default();
         let mut rounds = 0;
         loop {
@@ -245,6 +248,12 @@ impl<M: Medium> AnyItems<M> {
                 self.look_after_heap();
                 return changed;
             };
+            if !self.is_swept() {
+                self.sweep_all();
+                if self.is_swept() {
+                    continue;
+                }
+            }
             // Retired space may be enough, or the space between items. No guard of this call is left to hold it.
             let more_may_come = self.space.reclaim_retired();
             let room = match retries.tries() {
@@ -282,6 +291,10 @@ impl<M: Medium> AnyItems<M> {
             let View { found, others } = self.space.view(slot, key, &guard)?;
             let value_before = found.map(|(_, item)| item.value);
             let item_before = found.map(|(at, _)| at);
+            if !others.is_empty() {
+                // Which keys share a hash the sweep counts, in one walk.
+                self.sweep_all();
+            }
             let group_before =
                 slot.filter(|slot| slot & GROUP != 0).map(|slot| Offset(slot & !GROUP));
             let before = others.len() + usize::from(found.is_some());
@@ -320,9 +333,15 @@ impl<M: Medium> AnyItems<M> {
                 // What was written must be durable before a slot leads to it.
                 self.space.heap.pool().medium().fence();
             }
+            if let Some(at) = item_before
+                && !self.is_swept()
+            {
+                self.space.heap.note_unlinking(at);
+            }
             if self.index.compare_exchange(hash, slot, new_slot)?.is_ok() {
                 fresh.into_iter().chain(group).for_each(Unpublished::published);
                 self.retire(slot, found, &guard);
+                self.swept.count(before, after);
                 self.count_collisions(before, after);
                 return Ok((value_before.map(|bytes| Record::new(bytes, guard)), true));
             }
@@ -378,38 +397,42 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
     }
 
     fn insert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
-        self.make_ready();
         check_limits(key, value)?;
-        match self.put_at_hand(key, value, If::Absent) {
-            Some(before) => Ok(before),
-            None => Ok(self.any().change(key, &|found| Change::if_absent(found, value))?.0),
+        if self.is_swept()
+            && let Some(before) = self.put_at_hand(key, value, If::Absent)
+        {
+            return Ok(before);
         }
+        Ok(self.any().change(key, &|found| Change::if_absent(found, value))?.0)
     }
 
     fn update(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
-        self.make_ready();
         check_limits(key, value)?;
-        match self.put_at_hand(key, value, If::Present) {
-            Some(before) => Ok(before),
-            None => Ok(self.any().change(key, &|found| Change::if_present(found, value))?.0),
+        if self.is_swept()
+            && let Some(before) = self.put_at_hand(key, value, If::Present)
+        {
+            return Ok(before);
         }
+        Ok(self.any().change(key, &|found| Change::if_present(found, value))?.0)
     }
 
     fn upsert(&self, key: &[u8], value: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
-        self.make_ready();
         check_limits(key, value)?;
-        match self.put_at_hand(key, value, If::Always) {
-            Some(before) => Ok(before),
-            None => Ok(self.any().change(key, &|_| Change::Put(value))?.0),
+        if self.is_swept()
+            && let Some(before) = self.put_at_hand(key, value, If::Always)
+        {
+            return Ok(before);
         }
+        Ok(self.any().change(key, &|_| Change::Put(value))?.0)
     }
 
     fn remove(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
-        self.make_ready();
-        match self.remove_plain(key) {
-            Some(before) => Ok(before),
-            None => Ok(self.any().change(key, &|_| Change::Remove)?.0),
+        if self.is_swept()
+            && let Some(before) = self.remove_plain(key)
+        {
+            return Ok(before);
         }
+        Ok(self.any().change(key, &|_| Change::Remove)?.0)
     }
 
     fn compare_exchange(
@@ -418,7 +441,6 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<RecordExchange<'_>, ItemError> {
-        self.make_ready();
         check_limits(key, new.unwrap_or_default())?;
         let decide = |found: Option<&[u8]>| Change::if_expected(found == expected, new);
         let (found, replaced) = self.any().change(key, &decide)?;
@@ -433,7 +455,6 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
         &'a self,
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
-        self.make_ready();
         self.any().change_pairs(pairs, |value| Entry::Put(value))
     }
 
@@ -441,7 +462,6 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
         &'a self,
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
-        self.make_ready();
         self.any().change_pairs(pairs, |value| Entry::Insert(value))
     }
 
@@ -449,7 +469,6 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
         &'a self,
         pairs: &[(&[u8], &[u8])],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
-        self.make_ready();
         self.any().change_pairs(pairs, |value| Entry::Update(value))
     }
 
@@ -457,7 +476,6 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
         &'a self,
         keys: &[&[u8]],
     ) -> Result<Vec<Option<Record<'a>>>, Unfinished<ItemError>> {
-        self.make_ready();
         self.any().change_many(keys.len(), &|index| (keys[index], Entry::Remove))
     }
 
@@ -474,27 +492,26 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
     }
 
     fn heap_use(&self) -> HeapUse {
-        self.make_ready();
+        self.any().sweep_to_look();
         self.space.heap.usage()
     }
 
     fn check(&self) -> CheckReport {
-        self.make_ready();
         self.any().check_items()
     }
 
     fn compact(&self) -> Compacted {
-        self.make_ready();
+        self.any().sweep_all();
         self.space.heap.compact(&self.space.epochs, &self.any())
     }
 
     fn give_back(&self) -> u64 {
-        self.make_ready();
+        self.any().sweep_all();
         self.space.heap.give_back()
     }
 
     fn make_room(&self, key: &[u8], value: &[u8]) {
-        self.make_ready();
+        self.any().sweep_all();
         self.space.reclaim_retired();
         let wanted = Wanted { replaces: true, ..self.space.heap.wanted_for(key, value, None) };
         self.space.heap.make_room(&wanted, &self.space.epochs, &self.any());
@@ -506,6 +523,7 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
         {
             self.space.reclaim_retired();
         }
+        self.any().settle_sweep();
         self.index.settle();
     }
 
@@ -519,21 +537,40 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
 
     /// Until the sweep, the number of keys is the one on record, and tells nothing of what there is.
     fn is_built(&self) -> bool {
-        self.swept.is_done() && self.index.is_built()
+        self.is_swept() && self.index.is_built()
     }
 
     fn when_built(&self, then: WhenBuilt) {
         self.index.when_built(then);
     }
 
+    fn take_sweep_over(&self) -> bool {
+        self.any().take_sweep_over()
+    }
+
+    fn sweep(&self, is_stopped: &AtomicBool) {
+        self.any().sweep_unless(is_stopped);
+    }
+
+    fn prepare_close(&self) {
+        // A pool that was synced stays clean.
+        let Some(_write) = self.space.heap.pool().gate().enter() else { return };
+        // Recorded as taken, what is still held would be taken for ever.
+        if !self.space.reclaim_retired() {
+            self.space.heap.record_free_slots();
+        }
+    }
+
     #[cfg(feature = "simulated")]
     fn expect_help(&self) {
         self.index.expect_help();
+        self.any().take_sweep_over();
     }
 
     #[cfg(feature = "simulated")]
     fn help(&self) {
         self.index.help();
+        self.any().sweep_unless(&AtomicBool::new(false));
     }
 }
 

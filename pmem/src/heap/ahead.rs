@@ -35,7 +35,8 @@ const IN_NEED: u8 = 3;
 impl<M: Medium> Heap<M> {
     /// Whether the heap is about to need another extent. Does not wait.
     pub fn is_short(&self) -> bool {
-        if self.segments_vacant.load(Ordering::Relaxed) > 0 {
+        // Before the sweep nobody knows what is free.
+        if self.segments_vacant.load(Ordering::Relaxed) > 0 || self.is_unswept() {
             return false;
         }
         let free = self.segments_free.load(Ordering::Relaxed);

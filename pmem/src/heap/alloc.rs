@@ -9,7 +9,7 @@
 use super::cache::{BitmapWord, Cache};
 use super::reserve::Reserve;
 use super::segment::{Descriptor, status, usage};
-use super::{Heap, Room, SCARCE_FRACTION, WIDE_SLAB_FRACTION};
+use super::{Heap, Room, SCARCE_FRACTION, WIDE_SLAB_FRACTION, standing};
 use crate::error::SpaceError;
 use crate::medium::Medium;
 use crate::offset::Offset;
@@ -246,6 +246,12 @@ impl<M: Medium> Heap<M> {
             if let Some(first) = self.take_run(count) {
                 return Ok(first);
             }
+            if self.is_unswept() {
+                return Err(SpaceError::Full {
+                    needed_bytes: count << self.segment_log2,
+                    reason: "what is free in its heap has yet to be found".into(),
+                });
+            }
             self.release_empty_segments();
             if let Some(first) = self.take_run(count) {
                 return Ok(first);
@@ -319,7 +325,7 @@ impl<M: Medium> Heap<M> {
         for segment in first..first + count {
             self.state(segment).usage.store(usage::FREE, Ordering::Release);
         }
-        self.state(first).status.store(status::SEALED, Ordering::Relaxed);
+        self.state(first).status.store(status::WHOLE, Ordering::Relaxed);
         // If this does not survive, a sweep finds the slab empty and releases it again.
         self.describe(first, Descriptor::Free);
         if count > 1 {
@@ -361,6 +367,7 @@ impl<M: Medium> Heap<M> {
         // A sweep skips the tails' words because the first word says how many there are. The first word survives before
         // the item is published, by the item's own fence.
         self.describe(first, Descriptor::Large { segments, incarnation: self.incarnation });
+        self.state(first).status.store(status::WHOLE, Ordering::Relaxed);
         self.mark_large(first, segments);
         self.start_of(first)
     }
@@ -368,8 +375,14 @@ impl<M: Medium> Heap<M> {
     /// Gives back what [`Heap::allocate`] returned. Leaves alone offsets at which nothing can begin, which only a
     /// damaged pool contains.
     pub(super) fn release(&self, at: Offset) {
-        if self.damaged.load(Ordering::Relaxed) {
-            return;
+        match self.standing.load(Ordering::Acquire) {
+            standing::SWEPT => {}
+            standing::DAMAGED => return,
+            _ => {
+                if self.release_sealed(at) {
+                    return;
+                }
+            }
         }
         match self.room_at(at) {
             None => {}

@@ -56,7 +56,7 @@ impl<M: Medium> Heap<M> {
     pub fn make_room(&self, wanted: &Wanted, epochs: &Epochs, mover: &dyn Mover) -> Compacted {
         let mut done = Compacted::default();
         let Some(bytes) = wanted.item_bytes else { return done };
-        if self.damaged.load(Ordering::Relaxed) {
+        if self.is_damaged() {
             return done;
         }
         let narrow = self.classes.narrow_class_of(bytes);
@@ -97,7 +97,7 @@ impl<M: Medium> Heap<M> {
     /// left. The caller is not pinned, and has the right to write.
     #[inline(never)]
     pub fn compact(&self, epochs: &Epochs, mover: &dyn Mover) -> Compacted {
-        if self.damaged.load(Ordering::Relaxed) {
+        if self.is_damaged() {
             return Compacted::default();
         }
         let _compacting = self.compacting.lock();

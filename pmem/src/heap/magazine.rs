@@ -197,8 +197,7 @@ impl<M: Medium> Heap<M> {
         let is_missing = self.reserves.get(class)?.missing() != 0;
         // The pin lasts until the slot is in the magazine. A thread that empties the segment waits for it, then takes
         // the slot out.
-        (!is_missing && self.stays(segment) && !self.damaged.load(Ordering::Relaxed))
-            .then_some(class)
+        (!is_missing && self.stays(segment) && !self.is_damaged()).then_some(class)
     }
 
     fn keep(&self, kept: &mut Kept) {

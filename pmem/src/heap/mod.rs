@@ -12,8 +12,9 @@
 //!
 //! A slab is a segment of slots, or several segments in a row if the slots are large.
 //!
-//! A segment is sealed from the opening until the sweep has passed it; until then, allocation takes fresh segments.
-//! Each thread owns the segments from which it allocates.
+//! A segment is sealed from the opening until the sweep has passed it; until then, allocation takes fresh segments, and
+//! the few whose free slots were [recorded](rest) at the last close. Each thread owns the segments from which it
+//! allocates.
 
 mod ahead;
 mod alloc;
@@ -28,6 +29,7 @@ mod magazine;
 mod map;
 mod remains;
 mod reserve;
+mod rest;
 mod runs;
 pub mod salvage;
 mod segment;
@@ -49,14 +51,15 @@ use crate::medium::Medium;
 use crate::offset::Offset;
 use crate::pool::Pool;
 use crate::superblock::{HEAP, HEAP_WORDS};
-use crate::sync::{Array, AtomicBool, AtomicU64, Mutex, Ordering, THREADS_MAX};
+use crate::sync::{Array, AtomicBool, AtomicU8, AtomicU64, Mutex, Ordering, THREADS_MAX};
 use ahead::Growth;
 use class::{CLASSES_MAX, Classes};
 use magazine::Magazines;
 use map::{Tables, segments_of};
 use reserve::{Reserve, ReservedRun};
 use runs::FreeRuns;
-use segment::{Descriptor, Segment, Segments, usage};
+use segment::{BITMAP_WORDS, Descriptor, Segment, Segments, usage};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -96,6 +99,17 @@ impl crate::Named for Corrupt {
     fn write_name(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Corrupt")
     }
+}
+
+/// What is known of the slots that were there at the opening.
+mod standing {
+    /// Which of them are free.
+    pub(super) const SWEPT: u8 = 0;
+    /// Nothing yet, but for what was [recorded](super::rest).
+    pub(super) const UNSWEPT: u8 = 1;
+    /// The sweep met something impossible, so it is not certain which of them are taken. None is handed out again, and
+    /// nothing is taken back.
+    pub(super) const DAMAGED: u8 = 2;
 }
 
 /// Space of a heap in bytes.
@@ -161,9 +175,11 @@ pub struct Heap<M: Medium> {
     magazines: Magazines,
     /// Held by the thread without a number that uses the cache of all such threads.
     shared_cache: Mutex<()>,
-    /// The sweep met something impossible, so it is not certain which slots are taken. Nothing that was there before is
-    /// handed out again, and nothing is taken back.
-    damaged: AtomicBool,
+    /// See [`standing`].
+    standing: AtomicU8,
+    /// What is about to be unlinked, or was, in sealed segments: bits of each one's slots. Also held by who unseals a
+    /// segment, or gives back a slot of a sealed one.
+    unlinked: Mutex<HashMap<u64, [u64; BITMAP_WORDS]>>,
 }
 
 impl<M: Medium> Heap<M> {
@@ -212,7 +228,8 @@ impl<M: Medium> Heap<M> {
             )
             .map_err(reserve)?,
             shared_cache: Mutex::default(),
-            damaged: AtomicBool::new(false),
+            standing: AtomicU8::new(standing::UNSWEPT),
+            unlinked: Mutex::default(),
             pool,
         };
         heap.adopt_recorded().map_err(|found| OpenError::Corrupt { found })?;
@@ -226,6 +243,14 @@ impl<M: Medium> Heap<M> {
 
     fn medium(&self) -> &M {
         self.pool.medium()
+    }
+
+    fn is_damaged(&self) -> bool {
+        self.standing.load(Ordering::Acquire) == standing::DAMAGED
+    }
+
+    fn is_unswept(&self) -> bool {
+        self.standing.load(Ordering::Acquire) == standing::UNSWEPT
     }
 
     fn segment_bytes(&self) -> u64 {
@@ -437,7 +462,9 @@ impl<M: Medium> Heap<M> {
                 usage::LARGE | usage::TAIL => total.used_bytes += self.segment_bytes(),
                 small => {
                     let size = self.classes.size((small - usage::SMALL) as usize);
-                    let taken = state.slots().saturating_sub(state.free());
+                    // What is free of a sealed one is not known.
+                    let free = if self.is_sealed(segment) { 0 } else { state.free() };
+                    let taken = state.slots().saturating_sub(free);
                     total.used_bytes += size.unwrap_or(0) * taken;
                 }
             }

@@ -88,18 +88,20 @@ pub(super) mod usage {
     pub(in crate::heap) const SMALL: u32 = 16;
 }
 
-/// Who hands out a small segment's slots.
+/// Who hands out a small segment's slots. Those of a segment below [`FULL`](status::FULL) nobody may keep.
 pub(super) mod status {
-    /// Nobody, until a sweep has passed: a crash or a close came between.
+    /// Nobody, until a sweep has passed: a crash or a close came between. Of a large item: as its slots.
     pub(in crate::heap) const SEALED: u32 = 0;
-    /// Nobody, since it had no free slot when last looked at.
-    pub(in crate::heap) const FULL: u32 = 1;
-    /// Nobody; it is in its class's list of segments with free slots.
-    pub(in crate::heap) const LISTED: u32 = 2;
-    /// One thread.
-    pub(in crate::heap) const OWNED: u32 = 3;
     /// Nobody: what lies in it is being moved elsewhere.
-    pub(in crate::heap) const DRAINING: u32 = 4;
+    pub(in crate::heap) const DRAINING: u32 = 1;
+    /// Nobody, since it had no free slot when last looked at.
+    pub(in crate::heap) const FULL: u32 = 2;
+    /// Nobody; it is in its class's list of segments with free slots.
+    pub(in crate::heap) const LISTED: u32 = 3;
+    /// One thread.
+    pub(in crate::heap) const OWNED: u32 = 4;
+    /// It has no slots: it is free, or a large item's.
+    pub(in crate::heap) const WHOLE: u32 = 5;
 }
 
 /// The volatile state of a segment, without what of its bitmap is too long for the line.

@@ -83,9 +83,9 @@ impl<M: Medium> Heap<M> {
         self.segments_free.fetch_sub(reserved.map_or(0, |(_, len)| len), Ordering::Relaxed);
     }
 
-    /// Whether a small segment is not about to be emptied.
+    /// Whether a small segment is neither sealed nor about to be emptied.
     pub(super) fn stays(&self, segment: u64) -> bool {
-        self.state(segment).status.load(Ordering::SeqCst) != status::DRAINING
+        self.state(segment).status.load(Ordering::SeqCst) >= status::FULL
     }
 
     /// Sets aside what is missing in each class, from the free slots of listed segments.

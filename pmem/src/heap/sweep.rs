@@ -1,9 +1,19 @@
 //! Finds what is reachable: to free the rest after an opening, or to look for leaks.
+//!
+//! A sweep may run beside changes. Whoever changes a slot of the table before it is through first
+//! [says](Heap::note_unlinking) what that slot will no longer lead to. So at the end of the walk each slot of a sealed
+//! segment is free unless
+//!
+//! * the walk met it: whatever is linked throughout is met, since the table's scan meets each key that stays present;
+//! * or its unlinking was announced: then it is retired, or about to be, and whoever may still hold it is waited for.
+//!
+//! What was announced and [given back](Heap::reclaim) before its segment is unsealed counts as free again. The walk
+//! cannot mark it afterwards: it is pinned while it runs, and what it could still meet is not given back before.
 
 use super::cache::BitmapWord;
 use super::reserve::Reserve;
-use super::segment::{BITMAP_WORDS, status, usage};
-use super::{Corrupt, Heap, Room};
+use super::segment::{BITMAP_WORDS, Segment, status, usage};
+use super::{Corrupt, Heap, Room, standing};
 use crate::medium::Medium;
 use crate::offset::Offset;
 use crate::sync::Ordering;
@@ -19,7 +29,8 @@ pub struct Sweep<'a, M: Medium> {
 }
 
 impl<M: Medium> Heap<M> {
-    /// Begins the sweep; once, right after [`Heap::open`].
+    /// Begins the sweep; once after [`Heap::open`]. If others change the table meanwhile, a pin is held from before its
+    /// slots are read until all that they lead to is marked.
     pub fn sweep(&self) -> Sweep<'_, M> {
         Sweep { heap: self }
     }
@@ -38,6 +49,44 @@ impl<M: Medium> Heap<M> {
             None => Err(Corrupt { at, found: "a slot leads to where no item can begin".into() }),
         }
     }
+
+    /// Says that no slot of the table may lead to `at` soon. To be called before the change, by whoever knows the
+    /// offset under a pin, for as long as the heap has yet to be swept.
+    #[inline(never)]
+    pub fn note_unlinking(&self, at: Offset) {
+        // Where nothing can begin, nothing is freed.
+        let Ok((segment, slot)) = self.place_of(at) else { return };
+        let mut unlinked = self.unlinked.lock();
+        if self.is_sealed(segment) {
+            let bits = unlinked.entry(segment).or_insert([0; BITMAP_WORDS]);
+            bits[slot / 64] |= 1 << (slot % 64);
+        }
+    }
+
+    pub(super) fn is_sealed(&self, segment: u64) -> bool {
+        self.state(segment).status.load(Ordering::SeqCst) == status::SEALED
+    }
+
+    /// [`Heap::release`] of what lies in a sealed segment. Returns whether it does.
+    #[inline(never)]
+    pub(super) fn release_sealed(&self, at: Offset) -> bool {
+        let Ok((segment, slot)) = self.place_of(at) else { return true };
+        let mut unlinked = self.unlinked.lock();
+        if !self.is_sealed(segment) {
+            return false;
+        }
+        let bit = 1 << (slot % 64);
+        if let Some(bits) = unlinked.get_mut(&segment) {
+            bits[slot / 64] &= !bit;
+        }
+        let state = self.state(segment);
+        state.bits(slot / 64).fetch_and(!bit, Ordering::Relaxed);
+        if state.usage.load(Ordering::Acquire) == usage::LARGE {
+            state.status.store(status::WHOLE, Ordering::SeqCst);
+            self.release_large(segment, state.slots());
+        }
+        true
+    }
 }
 
 impl<M: Medium> Sweep<'_, M> {
@@ -48,6 +97,9 @@ impl<M: Medium> Sweep<'_, M> {
     #[inline(never)]
     pub fn mark(&self, at: Offset) -> Result<(), Corrupt> {
         let marked = self.heap.place_of(at).and_then(|(segment, slot)| {
+            if !self.heap.is_sealed(segment) {
+                return Ok(());
+            }
             let bit = 1 << (slot % 64);
             let word = self.heap.state(segment).bits(slot / 64);
             match word.fetch_or(bit, Ordering::Relaxed) & bit {
@@ -56,7 +108,7 @@ impl<M: Medium> Sweep<'_, M> {
             }
         });
         if marked.is_err() {
-            self.heap.damaged.store(true, Ordering::Relaxed);
+            self.heap.standing.store(standing::DAMAGED, Ordering::Release);
         }
         marked
     }
@@ -70,52 +122,77 @@ impl<M: Medium> Sweep<'_, M> {
         })
     }
 
-    /// Frees everything that was not marked, unless the pool is damaged.
+    /// Frees everything that was not marked, nor announced to be unlinked, unless the pool is damaged.
     #[inline(never)]
     pub fn finish(self) {
         let heap = self.heap;
-        if heap.damaged.load(Ordering::Relaxed) {
-            for segment in heap.all_segments() {
-                let state = heap.state(segment);
-                state.clear_bits();
+        if heap.is_damaged() {
+            for segment in heap.all_segments().filter(|&segment| heap.is_sealed(segment)) {
+                heap.state(segment).clear_bits();
             }
             return;
         }
-        for segment in heap.all_segments() {
-            let state = heap.state(segment);
-            match state.usage.load(Ordering::Acquire) {
-                usage::LARGE => {
-                    let reached = state.bits(0).swap(0, Ordering::Relaxed) != 0;
-                    if reached {
-                        heap.reserved_run.want(state.slots());
-                    } else if !heap.pool.is_read_only() {
-                        heap.release_large(segment, state.slots());
-                    }
-                }
-                small if small >= usage::SMALL => {
-                    for word in 0..state.words() {
-                        let reached = state.bits(word).load(Ordering::Relaxed);
-                        let free = !reached & state.valid_bits(word);
-                        state.bits(word).store(free, Ordering::Relaxed);
-                    }
-                    if state.free() == state.slots() && !heap.pool.is_read_only() {
-                        heap.release_slab(segment);
-                    } else if state.has_free() {
-                        state.status.store(status::LISTED, Ordering::Relaxed);
-                        if let Some(list) = heap.list_of(segment) {
-                            list.lock().push(segment);
-                        }
-                    } else {
-                        state.status.store(status::FULL, Ordering::Relaxed);
-                    }
-                }
-                _ => {}
-            }
-        }
+        heap.all_segments().for_each(|segment| heap.unseal(segment));
         heap.set_slots_aside();
         // If there is room without growth.
         let wanted = heap.reserved_run.wanted();
         let _ = heap.set_run_aside(wanted, |count| heap.take_run(count).ok_or(()));
+        heap.wide_refused_at.store(0, Ordering::Relaxed);
+        heap.standing.store(standing::SWEPT, Ordering::Release);
+    }
+}
+
+impl<M: Medium> Heap<M> {
+    /// Makes what the sweep has found of a segment what is known of it.
+    fn unseal(&self, segment: u64) {
+        let mut unlinked = self.unlinked.lock();
+        let state = self.state(segment);
+        let used_for = state.usage.load(Ordering::Acquire);
+        // Asked after: a segment that was free at the opening is sealed until a thread takes it, and only then used for
+        // anything.
+        if !self.is_sealed(segment) {
+            return;
+        }
+        match used_for {
+            usage::LARGE => {
+                let is_unlinked = unlinked.remove(&segment).is_some_and(|bits| bits[0] != 0);
+                let is_reached = state.bits(0).swap(0, Ordering::Relaxed) != 0;
+                state.status.store(status::WHOLE, Ordering::SeqCst);
+                drop(unlinked);
+                if is_reached || is_unlinked {
+                    self.reserved_run.want(state.slots());
+                } else if !self.pool.is_read_only() {
+                    self.release_large(segment, state.slots());
+                }
+            }
+            small if small >= usage::SMALL => {
+                let unlinked = unlinked.remove(&segment).unwrap_or([0; BITMAP_WORDS]);
+                self.unseal_slots(segment, state, &unlinked);
+            }
+            _ => {}
+        }
+    }
+
+    fn unseal_slots(&self, segment: u64, state: Segment<'_>, unlinked: &[u64; BITMAP_WORDS]) {
+        for (word, unlinked) in (0..state.words()).zip(unlinked) {
+            let taken = state.bits(word).load(Ordering::Relaxed) | unlinked;
+            state.bits(word).store(!taken & state.valid_bits(word), Ordering::Relaxed);
+        }
+        if state.free() == state.slots() && !self.pool.is_read_only() {
+            self.release_slab(segment);
+        } else if state.has_free() {
+            self.list(segment);
+        } else {
+            state.status.store(status::FULL, Ordering::SeqCst);
+        }
+    }
+
+    /// Lists a slab of which nobody hands out slots.
+    pub(super) fn list(&self, segment: u64) {
+        self.state(segment).status.store(status::LISTED, Ordering::SeqCst);
+        if let Some(list) = self.list_of(segment) {
+            list.lock().push(segment);
+        }
     }
 }
 
@@ -182,8 +259,7 @@ impl<M: Medium> Audit<'_, M> {
         runs.extend(self.heap.reserved_run.get());
         runs.into_iter().for_each(|(first, len)| findable.extend(first..first + len));
         // A damaged heap hands out nothing, so nothing of it has to be found.
-        let is_lost =
-            |segment| !findable.contains(&segment) && !self.heap.damaged.load(Ordering::Relaxed);
+        let is_lost = |segment| !findable.contains(&segment) && !self.heap.is_damaged();
         for segment in self.heap.all_segments() {
             let state = self.heap.state(segment);
             let marks = self.marks.get(&segment);

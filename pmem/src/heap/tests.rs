@@ -7,6 +7,7 @@ use crate::superblock::{Place, PoolKind};
 use crate::sync::AtomicBool;
 use std::collections::{HashSet, VecDeque};
 
+mod beside;
 mod growth;
 
 pub(in crate::heap) const SMALL_SEGMENT_LOG2: u32 = 12;

@@ -38,7 +38,7 @@ impl<M: Medium> Heap<M> {
     #[inline(never)]
     pub fn give_back(&self) -> u64 {
         let is_useless = self.keeps_space.load(Ordering::Relaxed);
-        if is_useless || self.damaged.load(Ordering::Relaxed) {
+        if is_useless || self.is_damaged() {
             return 0;
         }
         // A thread that empties segments has counted on what is free.

@@ -22,6 +22,9 @@ impl<M: Medium> Pool<M> {
         let mut marked = superblock.clone();
         marked.advance(clean, pairs);
         marked.set_log_end(log_end);
+        if clean {
+            marked.set_free_slots(self.free_slots_to_record.lock().take());
+        }
         marked.place = self.place;
         write_copies(&self.medium, &marked);
         *superblock = marked;

@@ -86,6 +86,9 @@ pub struct Pool<M: Medium> {
     /// Number of pairs to record when the pool is closed. At first it is the recorded one, so that a pool whose table
     /// turns out to be damaged keeps saying what it should hold.
     pairs_to_record: Mutex<Option<u64>>,
+    /// First record of free slots, and the sequence number that it names, if the pool was opened clean and says so.
+    recorded_free_slots: Option<(Offset, u64)>,
+    free_slots_to_record: Mutex<Option<Offset>>,
     /// See [`Pool::refuse`].
     damage: Mutex<Option<Damage>>,
     forks_at_open: u32,
@@ -95,6 +98,20 @@ pub struct Pool<M: Medium> {
     hollow: Mutex<Range<u64>>,
     /// What has no space any more before the end. Held by who reads the whole pool, too.
     holes: Mutex<Holes>,
+}
+
+/// What a clean pool says of itself.
+#[derive(Debug, Default)]
+struct Recorded {
+    pairs: Option<u64>,
+    free_slots: Option<(Offset, u64)>,
+}
+
+impl Recorded {
+    fn of(superblock: &Superblock) -> Recorded {
+        let free_slots = superblock.free_slots().map(|first| (first, superblock.sequence));
+        Recorded { pairs: superblock.pairs(), free_slots }
+    }
 }
 
 /// Changes to the superblock that become effective together.
@@ -209,7 +226,7 @@ impl<M: Medium> Pool<M> {
         };
         write_copies(&medium, &superblock);
         sync_superblock(&medium)?;
-        Self::assemble(medium, superblock, None, place, GateState::Open)
+        Self::assemble(medium, superblock, Recorded::default(), place, GateState::Open)
     }
 
     /// Opens the pool on `medium` for writing: marks it dirty, with this place and a new
@@ -234,14 +251,14 @@ impl<M: Medium> Pool<M> {
             // Before the good copy is written: a crash must never meet two bad ones.
             write_copy(&medium, &superblock, copy as u64);
         }
-        let recorded_pairs = superblock.pairs();
+        let recorded = Recorded::of(&superblock);
         superblock.advance(false, None);
         superblock.incarnation += 1;
         superblock.medium = medium.kind();
         superblock.place = place;
         write_copies(&medium, &superblock);
         sync_superblock(&medium)?;
-        Self::assemble(medium, superblock, recorded_pairs, place, GateState::Open)
+        Self::assemble(medium, superblock, recorded, place, GateState::Open)
     }
 
     /// Records that the restored pool on `medium` is in its proper place: so far it bears the place and the time of its
@@ -280,8 +297,8 @@ impl<M: Medium> Pool<M> {
             superblock.check_state(&place)?;
             return Err(OpenError::NeedsRecovery);
         }
-        let recorded_pairs = superblock.pairs();
-        Self::assemble(medium, superblock, recorded_pairs, place, GateState::ReadOnly)
+        let recorded = Recorded::of(&superblock);
+        Self::assemble(medium, superblock, recorded, place, GateState::ReadOnly)
     }
 
     fn read(medium: &M) -> Result<(Superblock, Option<usize>), OpenError> {
@@ -302,7 +319,7 @@ impl<M: Medium> Pool<M> {
     fn assemble(
         medium: M,
         superblock: Superblock,
-        recorded_pairs: Option<u64>,
+        Recorded { pairs: recorded_pairs, free_slots: recorded_free_slots }: Recorded,
         place: Place,
         state: GateState,
     ) -> Result<Self, OpenError> {
@@ -318,6 +335,8 @@ impl<M: Medium> Pool<M> {
             place,
             recorded_pairs,
             pairs_to_record: Mutex::new(recorded_pairs),
+            recorded_free_slots,
+            free_slots_to_record: Mutex::default(),
             damage: Mutex::default(),
             forks_at_open: sync::forks(),
             prepared: AtomicU64::new(0),
@@ -436,6 +455,17 @@ impl<M: Medium> Pool<M> {
     /// opening for writing sets `None` before any pair changes.
     pub fn record_pairs(&self, pairs: Option<u64>) {
         *self.pairs_to_record.lock() = pairs;
+    }
+
+    /// The first record of free slots of the heap, and the sequence number that records name, if the pool was opened
+    /// clean and has such records.
+    pub(crate) fn recorded_free_slots(&self) -> Option<(Offset, u64)> {
+        self.recorded_free_slots
+    }
+
+    /// Sets the first record that a close is to name.
+    pub(crate) fn record_free_slots(&self, first: Option<Offset>) {
+        *self.free_slots_to_record.lock() = first;
     }
 
     /// Changes the superblock: takes extents, changes roots. Either all of it takes effect or nothing. It is durable

@@ -1,7 +1,8 @@
 //! Tables that were closed and opened again, and whose sidecar is built while the history runs.
 
 use super::{
-    filled_blocks, moving_with_level_2, parting, second_insertion_doubles, stores, tables,
+    colliding, filled, filled_blocks, moving_with_level_2, parting, second_insertion_doubles,
+    stores, tables,
 };
 use crate::boundaries::{alone_in, directed, interleaved, shared};
 use crate::deep::{fillers, looking_up_fillers, one};
@@ -53,9 +54,45 @@ fn helped() -> Vec<Setup> {
 pub(super) fn store_setups() -> Vec<Setup> {
     let names = [
         ["an empty store", "an empty store was reopened"],
+        ["one free slot in a segment", "one free slot in a segment, reopened"],
         ["four keys of one hash", "four keys of one hash, reopened"],
     ];
-    renamed(stores(), &names, reopened)
+    let mut all = renamed(stores(), &names, reopened);
+    all.push(reopened(Setup {
+        value_bytes: &[8],
+        ..filled("three free slots in a segment, reopened", colliding(2), 5)
+    }));
+    all.push(reopened(Setup {
+        value_bytes: &[300, 40, 8, 600],
+        limit_bytes: 20 << 10,
+        ..filled("items of several sizes were reopened", colliding(2), 4)
+    }));
+    all
+}
+
+/// Stores that a helper sweeps: after a kill, and after a close, which records free slots.
+fn swept() -> Vec<Setup> {
+    let killed = [
+        ["one free slot in a segment, reopened", "a free slot, reopened with a helper"],
+        ["three free slots in a segment, reopened", "free slots, reopened with a helper"],
+        ["four keys of one hash, reopened", "four keys of one hash, reopened with a helper"],
+        ["items of several sizes were reopened", "items of several sizes, reopened with a helper"],
+    ];
+    let closed = [
+        ["a free slot, reopened with a helper", "a free slot, closed and reopened"],
+        ["free slots, reopened with a helper", "free slots, closed and reopened"],
+        [
+            "four keys of one hash, reopened with a helper",
+            "four keys of one hash, closed and reopened",
+        ],
+        [
+            "items of several sizes, reopened with a helper",
+            "items of several sizes, closed and reopened",
+        ],
+    ];
+    let mut all = with_helper(store_setups(), &killed);
+    all.extend(renamed(all.clone(), &closed, |setup| Setup { is_closed: true, ..setup }));
+    all
 }
 
 /// Its directed histories.
@@ -64,11 +101,36 @@ pub(super) fn histories() -> Vec<Directed> {
     let mut all = directed::<TableSubject>(&setups);
     all.extend(looking_up_fillers::<TableSubject>(&setups, 2));
     all.extend(alone_in::<StoreSubject>(store_setups()));
+    all.extend(alone_in::<StoreSubject>(swept()));
+    all.extend(swept().iter().flat_map(beside_a_sweep));
     all.extend(setups.iter().flat_map(beside_builders));
     all.extend(helped().iter().map(|setup| {
         let builder = vec![Op::Help, Op::Help, Op::Help];
         interleaved::<TableSubject>(setup, vec![vec![one(0, Action::Insert(2))], builder], 0)
     }));
+    all
+}
+
+/// Changes of what was there, and of what was not, while another thread looks for free space.
+fn beside_a_sweep(setup: &Setup) -> Vec<Directed> {
+    let there = fillers(setup);
+    let (first, last) = (there[0], there[there.len() - 1]);
+    let users = [
+        vec![one(last, Action::Upsert(3)), one(last, Action::Get)],
+        vec![one(last, Action::Remove), one(0, Action::Insert(2)), one(last, Action::Get)],
+        vec![one(last, Action::Remove), one(last, Action::Insert(3))],
+        vec![one(first, Action::Upsert(4)), one(first, Action::Upsert(5))],
+        vec![Op::Many(vec![(last, Action::Upsert(4)), (0, Action::Upsert(4))])],
+        vec![one(0, Action::Insert(2)), one(1, Action::Insert(3)), Op::Scan],
+    ];
+    let sweeper = || vec![Op::Help];
+    let mut all: Vec<Directed> = users
+        .iter()
+        .map(|user| shared::<StoreSubject>(setup, vec![user.clone(), sweeper()], 2))
+        .collect();
+    // Two that unlink one item, of which one does not.
+    let changers = vec![vec![one(last, Action::Upsert(3))], vec![one(last, Action::Remove)]];
+    all.push(shared::<StoreSubject>(setup, [changers, vec![sweeper()]].concat(), 1));
     all
 }
 

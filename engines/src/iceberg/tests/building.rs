@@ -13,8 +13,9 @@ use index::{Found, Index, Records};
 use pmem::medium::{Dram, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::PoolKind;
-use pmem::sync::Ordering;
+use pmem::sync::{AtomicBool, Ordering};
 use pmem::{Damage, Medium, Offset, OpenError, Pool};
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
 /// Small blocks, so that keys are in each level.
@@ -103,7 +104,10 @@ fn changes_build_what_they_use() {
 fn a_scan_of_an_unbuilt_table_meets_every_key() {
     let table = opened_later(&table(), |_| {});
     let found = Mutex::new(Vec::new());
-    table.for_each_on(2, &|key, value| found.lock().unwrap().push((key, value)));
+    table.for_each_on(2, &|key, value| {
+        found.lock().unwrap().push((key, value));
+        ControlFlow::Continue(())
+    });
     let mut found = found.into_inner().unwrap();
     found.sort_unstable();
     assert_eq!(found, keys().map(|key| (key, !key)).collect::<Vec<_>>());
@@ -258,6 +262,138 @@ fn a_wrong_number_on_record_does_not_outlast_the_building() {
     assert_eq!(table.len(), keys().end + 9);
     table.core.finish_building();
     assert_eq!(table.len(), keys().end);
+}
+
+fn store_later(pool: Arc<Pool<Dram>>, hasher: Hasher) -> impl Records {
+    let settings = Settings { built_at_once_max: 0, ..settings(1.0) };
+    Engine::open_bytes::<Dram>(pool, hasher, settings).unwrap()
+}
+
+/// Changes of a store whose free space somebody is about to look for: none waits for that.
+#[test]
+fn a_store_changes_before_it_is_swept_and_beside() {
+    let spec = Spec { kind: PoolKind::Store, key_bytes: 0, value_bytes: 0, ..spec(&SHAPE) };
+    for is_closed in [false, true] {
+        let pool = Arc::new(Pool::create(Memory::dram(1 << 26).unwrap(), &spec, PLACE).unwrap());
+        // So few bits that some keys share a hash.
+        let hasher = Hasher::with_bits(7, 9);
+        let store = store_later(Arc::clone(&pool), hasher);
+        let key = |number: u64| number.to_le_bytes();
+        let value = |number: u64, round: u8| vec![round; 20 + 300 * (number % 7) as usize];
+        let put = |store: &dyn Records, number: u64, round: u8| {
+            store.upsert(&key(number), &value(number, round)).unwrap().is_some()
+        };
+        (0..200).for_each(|number| assert!(!put(&store, number, 1)));
+        // Some space is free.
+        (150..200).for_each(|number| assert!(store.remove(&key(number)).unwrap().is_some()));
+        if is_closed {
+            store.prepare_close();
+            pool.record_pairs(Some(store.len()));
+        }
+        drop(store);
+        if is_closed {
+            pool.close().unwrap();
+        }
+        let pool = Arc::new(Pool::open(copy_of(pool.medium()), PLACE).unwrap());
+        let store = store_later(Arc::clone(&pool), hasher);
+        assert!(store.take_sweep_over());
+        let mut expected: Vec<Option<u8>> = (0..300).map(|n| (n < 150).then_some(1)).collect();
+        let mut change = |numbers: std::ops::Range<u64>, round: u8| {
+            for number in numbers {
+                let before = expected[number as usize];
+                expected[number as usize] = if number % 3 == 0 {
+                    let removed = store.remove(&key(number)).unwrap();
+                    assert_eq!(removed.is_some(), before.is_some());
+                    None
+                } else {
+                    assert_eq!(put(&store, number, round), before.is_some());
+                    Some(round)
+                };
+            }
+            let many: Vec<_> = (250..253).map(|n| (key(n), value(n, round))).collect();
+            let many: Vec<_> = many.iter().map(|(key, value)| (&key[..], &value[..])).collect();
+            store.upsert_many(&many).unwrap();
+            (250..253).for_each(|number| expected[number] = Some(round));
+            for (number, round) in (0..).zip(&expected) {
+                let found = store.get(&key(number)).unwrap().map(|found| found.bytes().to_vec());
+                assert_eq!(found, round.map(|round| value(number, round)), "{number}");
+            }
+            let pairs = expected.iter().flatten().count() as u64;
+            if is_closed {
+                assert_eq!(store.len(), pairs);
+            }
+            pairs
+        };
+        change(100..160, 2);
+        store.sweep(&AtomicBool::new(false));
+        let pairs = change(120..240, 3);
+        assert_eq!(store.len(), pairs);
+        let report = store.check();
+        assert!(report.is_sound() && report.pairs == pairs, "{report:?}");
+    }
+}
+
+/// What is free of a pool that says that it is clean waits for the next change.
+#[test]
+fn a_sweep_changes_nothing_in_a_clean_pool() {
+    let spec = Spec { kind: PoolKind::Store, key_bytes: 0, value_bytes: 0, ..spec(&SHAPE) };
+    let hasher = Hasher::new(7);
+    let pool = Arc::new(Pool::create(Memory::dram(1 << 26).unwrap(), &spec, PLACE).unwrap());
+    let store = store_later(Arc::clone(&pool), hasher);
+    for round in 0..2u64 {
+        // Of which nothing is left: slabs and segments of large items.
+        for number in 0..200 {
+            let put = store.upsert(&u64::to_le_bytes(number), &vec![7; 9000 * round as usize]);
+            assert_eq!(put.unwrap().is_some(), round == 1);
+        }
+    }
+    for number in 3..200 {
+        assert!(store.remove(&u64::to_le_bytes(number)).unwrap().is_some());
+    }
+    drop(store);
+    let pool = Arc::new(Pool::open(copy_of(pool.medium()), PLACE).unwrap());
+    let store = store_later(Arc::clone(&pool), hasher);
+    assert!(store.take_sweep_over());
+    pool.close().unwrap();
+    let words = |pool: &Pool<Dram>| {
+        let words = (0..pool.medium().size() / 8).map(|word| pool.medium().load(Offset(8 * word)));
+        words.collect::<Vec<u64>>()
+    };
+    let before = words(&pool);
+    store.sweep(&AtomicBool::new(false));
+    assert!(words(&pool) == before && pool.superblock().clean);
+    let write = pool.write().unwrap();
+    assert!(store.upsert(&u64::to_le_bytes(7), &[7; 9000]).unwrap().is_none());
+    drop(write);
+    let report = store.check();
+    assert!(report.is_sound() && report.pairs == 4, "{report:?}");
+}
+
+/// A sweep that is cut short leaves a store that can be closed.
+#[test]
+fn a_sweep_that_is_stopped_leaves_the_count() {
+    let spec = Spec { kind: PoolKind::Store, key_bytes: 0, value_bytes: 0, ..spec(&SHAPE) };
+    let hasher = Hasher::new(7);
+    let mut pool = Arc::new(Pool::create(Memory::dram(1 << 26).unwrap(), &spec, PLACE).unwrap());
+    for round in 0..5u64 {
+        let store = store_later(Arc::clone(&pool), hasher);
+        assert_eq!(store.len(), 10 * round);
+        if store.take_sweep_over() {
+            store.sweep(&AtomicBool::new(true));
+        }
+        for number in 0..10 {
+            let key = (10 * round + number).to_le_bytes();
+            assert!(store.upsert(&key, &[round as u8; 50]).unwrap().is_none());
+        }
+        store.prepare_close();
+        pool.record_pairs(Some(store.len()));
+        drop(store);
+        pool.close().unwrap();
+        pool = Arc::new(Pool::open(copy_of(pool.medium()), PLACE).unwrap());
+    }
+    let store = store_later(pool, hasher);
+    let report = store.check();
+    assert!(report.is_sound() && report.pairs == 50, "{report:?}");
 }
 
 /// A store that is not swept does not know how many keys it has, even if its index is built.

@@ -7,6 +7,7 @@ use crate::iceberg::{Iceberg, Shape};
 use index::Index;
 use pmem::medium::Dram;
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -176,7 +177,10 @@ fn threads_meet_every_pair_once_together() {
     move_some(&table, 2);
     for threads in [1, 2, 3, 7, 100] {
         let visits: Mutex<HashMap<u64, usize>> = Mutex::default();
-        table.for_each_on(threads, &|key, _| *visits.lock().unwrap().entry(key).or_default() += 1);
+        table.for_each_on(threads, &|key, _| {
+            *visits.lock().unwrap().entry(key).or_default() += 1;
+            ControlFlow::Continue(())
+        });
         assert_eq!(visits.into_inner().unwrap(), once(), "{threads} threads");
     }
 }

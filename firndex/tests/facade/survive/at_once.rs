@@ -67,7 +67,7 @@ fn a_store_answers_before_it_is_swept_and_then_uses_its_free_space() {
 }
 
 #[test]
-fn threads_that_change_a_store_first_wait_for_one_sweep() {
+fn threads_change_a_store_beside_its_sweep() {
     let directory = places::in_ram();
     for engine in engines() {
         let path = directory.path().join(engine.name());
@@ -88,6 +88,33 @@ fn threads_that_change_a_store_first_wait_for_one_sweep() {
         assert_whole(&store, "beside changes");
         assert_eq!(store.len(), PAIRS - PAIRS / 3 + 4 * 300);
         assert!(store.check().unwrap().is_sound());
+    }
+}
+
+/// As a command does that puts one pair: what the last one left free, the next one uses.
+#[test]
+fn openings_that_put_little_do_not_let_a_store_grow() {
+    let directory = places::in_ram();
+    for engine in engines() {
+        for options in [later(), later_alone()] {
+            let path = directory.path().join(engine.name());
+            make_store(engine, &path);
+            let bytes = std::fs::metadata(&path).unwrap().len();
+            for round in 0..200 {
+                let store = options.open_store(&path).unwrap();
+                // One that is new, and one that was there.
+                assert!(store.put((1u64 << 32 | round).to_le_bytes(), value(7)).unwrap().is_none());
+                assert!(store.put(1u64.to_le_bytes(), value(1)).unwrap().is_some());
+                assert_eq!(store.len(), PAIRS - PAIRS / 3 + round + 1);
+                store.close().unwrap();
+            }
+            assert_eq!(std::fs::metadata(&path).unwrap().len(), bytes);
+            let store = Options::new().open_store(&path).unwrap();
+            assert_whole(&store, "after many openings");
+            assert!(store.check().unwrap().is_sound());
+            drop(store);
+            firndex::remove(&path).unwrap();
+        }
     }
 }
 
