@@ -85,6 +85,30 @@ fn what_nobody_met_and_nobody_announced_is_free() {
     assert_whole(&heap, &items[..1]);
 }
 
+/// A thread keeps what it frees for its next items; but not what lies in a sealed segment, which the walk may meet.
+#[test]
+fn nobody_keeps_slots_of_a_sealed_segment() {
+    let (before, mut items) = filled(&[100; 20]);
+    let heap = opened(copy_of(&before));
+    let epochs = Epochs::new().unwrap();
+    let guard = epochs.pin();
+    // So that none is missing of what is set aside.
+    let mut left: Vec<Offset> =
+        (0..10).map(|_| heap.write_item(b"new", &[8; 100], None).unwrap()).collect();
+    for at in items.drain(..10) {
+        heap.note_unlinking(at);
+        heap.reclaim_pinned(at, &guard);
+        let fresh = heap.write_item(b"new", &[8; 100], None).unwrap();
+        assert_ne!(fresh, at);
+        left.push(fresh);
+    }
+    left.append(&mut items);
+    let sweep = heap.sweep();
+    left.iter().for_each(|&at| sweep.mark(at).unwrap());
+    sweep.finish();
+    assert_whole(&heap, &left);
+}
+
 #[test]
 fn a_heap_that_is_not_swept_uses_fresh_segments_and_does_not_grow() {
     let (before, items) = filled(&[100; 50]);
