@@ -1,14 +1,17 @@
 //! The checkpoint: a whole image of the pool, and from where on the log continues it.
 //!
 //! ```text
-//! page 0    word 0  magic                          word 10  epoch from which on the log is replayed
-//!                1  version                             11  epoch up to which it must be
-//!                2  pool UUID (2 words)                 12  bytes of the image
-//!                4  generation of the log (2 words)     13  CRC-32C of the sums
-//!                6  log: segment, offset, frame         14  number of the checkpoint
-//!                9  bytes of a chunk                    15  CRC-32C of words 0 to 14
+//! page 0    word 0  magic                          word 12  bytes of the image
+//!                1  version                             13  CRC-32C of the sums
+//!                2  pool UUID (2 words)                 14  number of the checkpoint
+//!                4  generation of the log (2 words)     15  CRC-32C of words 0 to 14
+//!                6  log: segment, offset, frame         16  where the sums are in the image's file
+//!                9  bytes of a chunk                    17  epoch up to which the log is being merged, or 0
+//!               10  epoch from which the log is         18  place of the image
+//!                   replayed                            19  CRC-32C of words 0 to 18
+//!               11  epoch up to which it must be
 //! then      the image
-//! then      sums: the CRC-32C of each chunk, a word each
+//! then      two places for sums: the CRC-32C of each chunk, a word each
 //! ```
 //!
 //! There are two such files. One holds the checkpoint. The other is room for the next one, and says so: it has another
@@ -17,6 +20,8 @@
 //! pages that differ. They count no more once it has begun: what a crash or a failed sync leaves then may be in the
 //! kernel's memory and not on the device. Both files have space for the pool as large as it is, and the pool
 //! grows only if they can. So a checkpoint takes no space, and however full the disk is, it can be made.
+//!
+//! While the log is merged into the image ([`merge`]), the header that counts is in the other file's first page.
 
 use super::disk::{Disk, DiskFile, PAGE_BYTES, recognises};
 use super::error::{LogError, RestoreError};
@@ -26,98 +31,24 @@ use super::pages::{PAGE_WORDS, Pages};
 use super::writer::Position;
 use super::{CHUNK_BYTES_MAX, Image, held};
 use crate::line_log::Room;
+use header::HEADER_WORDS;
 use kept::Kept;
 use std::io;
 use std::sync::{Arc, Mutex};
 
+mod header;
 mod kept;
+mod merge;
 
-/// The version of the checkpoint's format.
-const VERSION: u64 = 2;
-/// Words of the header.
-const HEADER_WORDS: usize = 16;
-/// Word of a file that is room with the sum of those before it, the last of which says what is kept.
+pub(super) use header::Header;
+pub(super) use merge::MergedTo;
+
+/// The version of a file that is room.
+const ROOM_VERSION: u64 = 2;
+/// Word of such a file with the sum of those before it, the last of which says what is kept.
 const KEPT_SUM: usize = 5;
 const ROOM_MAGIC: u64 = u64::from_le_bytes(*b"FIRNROOM");
-const MAGIC: u64 = u64::from_le_bytes(*b"FIRNSAFE");
-/// The largest image: 16 TiB. A header that says more is no checkpoint's.
-const IMAGE_BYTES_MAX: u64 = 1 << 44;
 const PAGE: u64 = PAGE_BYTES as u64;
-
-/// The first page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) uuid: u128,
-    pub(super) generation: u128,
-    pub(super) log: Position,
-    /// Epochs before this one are in the image.
-    pub(super) from_epoch: u64,
-    /// What the image caught half is in the log up to this one.
-    pub(super) to_epoch: u64,
-    pub(super) chunk_bytes: u64,
-    pub(super) image_bytes: u64,
-    pub(super) sums_crc: u32,
-    /// Counted from 1. Of two whole ones the one with the larger number counts.
-    pub(super) number: u64,
-}
-
-impl Header {
-    fn encode(&self, page: &mut [u64]) {
-        let halves = |value: u128| [value as u64, (value >> 64) as u64];
-        page[..2].copy_from_slice(&[MAGIC, VERSION]);
-        page[2..4].copy_from_slice(&halves(self.uuid));
-        page[4..6].copy_from_slice(&halves(self.generation));
-        page[6..9].copy_from_slice(&[self.log.segment, self.log.at, self.log.frame]);
-        page[9..13].copy_from_slice(&[
-            self.chunk_bytes,
-            self.from_epoch,
-            self.to_epoch,
-            self.image_bytes,
-        ]);
-        page[13] = self.sums_crc.into();
-        page[14] = self.number;
-        page[15] = checksum(0, &page[..15]).into();
-    }
-
-    fn decode(page: &[u64]) -> Result<Header, HeaderFault> {
-        let words: &[u64; HEADER_WORDS] =
-            page.first_chunk().ok_or(HeaderFault::Damaged("its header is cut"))?;
-        if words[0] != MAGIC {
-            return Err(HeaderFault::Damaged("it does not begin with a checkpoint's magic number"));
-        }
-        if words[15] != u64::from(checksum(0, &words[..15])) {
-            return Err(HeaderFault::Damaged("its header's checksum is wrong"));
-        }
-        if words[1] != VERSION {
-            return Err(HeaderFault::Version(words[1]));
-        }
-        if words[9] == 0 || words[9] > CHUNK_BYTES_MAX || !words[9].is_multiple_of(PAGE) {
-            return Err(HeaderFault::Damaged("its chunks have a size that none has"));
-        }
-        if words[10] == 0 || words[10] > words[11] {
-            return Err(HeaderFault::Damaged("its epochs are out of order"));
-        }
-        if words[12] > IMAGE_BYTES_MAX {
-            return Err(HeaderFault::Damaged("its image is larger than any"));
-        }
-        Ok(Header {
-            uuid: whole(words[2], words[3]),
-            generation: whole(words[4], words[5]),
-            log: Position { segment: words[6], at: words[7], frame: words[8] },
-            from_epoch: words[10],
-            to_epoch: words[11],
-            chunk_bytes: words[9],
-            image_bytes: words[12],
-            sums_crc: words[13] as u32,
-            number: words[14],
-        })
-    }
-}
-
-enum HeaderFault {
-    Damaged(&'static str),
-    Version(u64),
-}
 
 fn sums_at(image_bytes: u64) -> u64 {
     PAGE + image_bytes.next_multiple_of(PAGE)
@@ -127,9 +58,12 @@ fn sums_bytes(image_bytes: u64, chunk_bytes: u64) -> u64 {
     (image_bytes.div_ceil(chunk_bytes) * 8).next_multiple_of(PAGE)
 }
 
+/// Those of an image that is merged with its log must not lie over those that count until then.
+const SUMS_PLACES: u64 = 2;
+
 /// Bytes of a checkpoint's file.
 fn file_bytes(image_bytes: u64, chunk_bytes: u64) -> u64 {
-    sums_at(image_bytes) + sums_bytes(image_bytes, chunk_bytes)
+    sums_at(image_bytes) + SUMS_PLACES * sums_bytes(image_bytes, chunk_bytes)
 }
 
 fn failed(
@@ -263,38 +197,48 @@ impl Places {
         let mut page = Pages::zeroed(PAGE_BYTES);
         let words = page.words_mut();
         let [low, high] = [self.uuid as u64, (self.uuid >> 64) as u64];
-        words[..KEPT_SUM].copy_from_slice(&[ROOM_MAGIC, VERSION, low, high, kept_bytes]);
+        words[..KEPT_SUM].copy_from_slice(&[ROOM_MAGIC, ROOM_VERSION, low, high, kept_bytes]);
         words[KEPT_SUM] = checksum(0, &words[..KEPT_SUM]).into();
         file.write_durably_at(page.bytes(), 0)
     }
 
-    /// Bytes of the image in a file that are known to be on the device: those of a checkpoint, or of what was one.
-    fn kept_bytes(&self, file: &dyn DiskFile) -> io::Result<u64> {
+    /// Bytes of the image in the file of a place that are known to be on the device: those of a checkpoint, or of what
+    /// was one. Of one that was being merged, nobody knows what a failed sync has dropped.
+    fn kept_bytes(&self, file: &dyn DiskFile, place: usize) -> io::Result<u64> {
         let mut page = Pages::zeroed(PAGE_BYTES);
         file.read_at(page.bytes_mut(), 0)?;
         let words = page.words();
-        if let Ok(header) = Header::decode(words) {
-            return Ok(if header.uuid == self.uuid { header.image_bytes } else { 0 });
+        if let Ok(header) = Header::decode(words, place) {
+            let is_whole = header.uuid == self.uuid && header.merging.is_none();
+            return Ok(if is_whole { header.image_bytes } else { 0 });
         }
-        let is_room = words[..2] == [ROOM_MAGIC, VERSION] && whole(words[2], words[3]) == self.uuid;
+        let is_room =
+            words[..2] == [ROOM_MAGIC, ROOM_VERSION] && whole(words[2], words[3]) == self.uuid;
         let is_whole = words[KEPT_SUM] == u64::from(checksum(0, &words[..KEPT_SUM]));
         Ok(if is_room && is_whole { words[KEPT_SUM - 1] } else { 0 })
     }
 
-    /// Makes certain that the checkpoint that there is will be there after a power loss. Its header may have been
-    /// written by a process that was killed meanwhile, or its sync may have failed. Until it is on the device, power
-    /// loss leads back to the other place, and to a log that nobody else needs.
+    /// Makes certain that the checkpoint that there is will be there after a power loss, and that the other place is
+    /// free. Its header may have been written by a process that was killed meanwhile, or its sync may have failed. Until
+    /// it is on the device, power loss leads back to the other place, and to a log that nobody else needs.
+    ///
+    /// After a merge that did not come to its end, the header is in the other place. It is written to that of its image,
+    /// over one whose sums the image fits no more: only when it is on the device where it is, and so counts if power is
+    /// lost amid that.
     pub(super) fn settle(&self) -> Result<(), LogError> {
         if held(&self.reserved).is_certain {
             return Ok(());
         }
         match Checkpoint::open(&*self.disk) {
-            Ok(Some(current)) => {
-                let mut page = Pages::zeroed(PAGE_BYTES);
-                current.header.encode(page.words_mut());
+            Ok(Some(Checkpoint { mut header, found_in, file, .. })) => {
+                if found_in != header.place {
+                    let found = self.disk.open(CHECKPOINTS[found_in]);
+                    let found = found.map_err(failed(&*self.disk, "writing", found_in))?;
+                    self.write_header(&*found, found_in, &header)?;
+                    header.number += 1;
+                }
                 // Written again: the kernel may have dropped what it could not write, and told so once.
-                let written = current.file.write_durably_at(page.bytes(), 0);
-                written.map_err(failed(&*self.disk, "writing", current.place))?;
+                self.write_header(&*file, header.place, &header)?;
             }
             // It may be read again after the power loss.
             Err(RestoreError::Io { path, source }) => {
@@ -306,10 +250,22 @@ impl Places {
         Ok(())
     }
 
+    /// Writes a header to the first page of the file of a place, durably.
+    fn write_header(
+        &self,
+        file: &dyn DiskFile,
+        place: usize,
+        header: &Header,
+    ) -> Result<(), LogError> {
+        let mut page = Pages::zeroed(PAGE_BYTES);
+        header.encode(page.words_mut());
+        file.write_durably_at(page.bytes(), 0).map_err(failed(&*self.disk, "writing", place))
+    }
+
     /// The other file than that of the current checkpoint, for a new one; and that one's number.
     fn vacant(&self) -> Result<(usize, u64), LogError> {
         match Checkpoint::open(&*self.disk) {
-            Ok(Some(current)) => Ok((1 - current.place, current.header.number + 1)),
+            Ok(Some(Checkpoint { header, .. })) => Ok((1 - header.place, header.number + 1)),
             Ok(None) => Ok((0, 1)),
             // It may be read again after the power loss.
             Err(RestoreError::Io { path, source }) => Err(LogError::io("reading", path)(source)),
@@ -331,7 +287,7 @@ impl Places {
         let file =
             file.ok_or_else(|| LogError::InTheWay { path: self.disk.path(CHECKPOINTS[place]) })?;
         // What cannot be read is written.
-        let kept_bytes = self.kept_bytes(&*file).unwrap_or(0);
+        let kept_bytes = self.kept_bytes(&*file, place).unwrap_or(0);
         let marked = self.mark_as_room(&*file, 0);
         marked.map_err(failed(&*self.disk, "writing", place))?;
         let sums = Pages::zeroed(sums_bytes(image_bytes, self.chunk_bytes) as usize);
@@ -344,7 +300,7 @@ impl Places {
         let other = 1 - place;
         let file = held(&self.reserved).files[other].clone();
         let Some(file) = file else { return Ok(()) };
-        let kept_bytes = self.kept_bytes(&*file).unwrap_or(0);
+        let kept_bytes = self.kept_bytes(&*file, other).unwrap_or(0);
         let marked = self.mark_as_room(&*file, kept_bytes);
         marked.map_err(failed(&*self.disk, "writing", other))?;
         if file.is_as_private().unwrap_or(true) {
@@ -366,6 +322,16 @@ impl Room for Places {
     fn reserve(&self, pool_bytes: u64) -> io::Result<()> {
         Ok(Places::reserve(self, pool_bytes)?)
     }
+}
+
+/// How the log continues an image.
+pub(super) struct Continued {
+    pub(super) generation: u128,
+    pub(super) log: Position,
+    /// Epochs before this one are in the image.
+    pub(super) from_epoch: u64,
+    /// What the image caught half is in the log up to this one.
+    pub(super) to_epoch: u64,
 }
 
 /// A checkpoint that is being written; the one before stays until [`Draft::publish`].
@@ -418,15 +384,26 @@ impl Draft<'_> {
     }
 
     /// Writes the header. From then on this is the checkpoint.
-    pub(super) fn publish(&self, mut header: Header) -> Result<(), LogError> {
-        header.sums_crc = checksum(0, self.sums.words());
-        header.number = self.number;
-        let mut page = Pages::zeroed(PAGE_BYTES);
-        header.encode(page.words_mut());
+    pub(super) fn publish(&self, continued: Continued) -> Result<(), LogError> {
+        let Continued { generation, log, from_epoch, to_epoch } = continued;
+        let header = Header {
+            uuid: self.places.uuid,
+            generation,
+            log,
+            from_epoch,
+            to_epoch,
+            chunk_bytes: self.places.chunk_bytes,
+            image_bytes: self.image_bytes,
+            sums_crc: checksum(0, self.sums.words()),
+            number: self.number,
+            sums_at: sums_at(self.image_bytes),
+            merging: None,
+            place: self.place,
+        };
         // It has its own directory, wherever that is. But the pool may be another one's by now.
         self.places.disk.demand_names().map_err(self.failed("writing"))?;
         held(&self.places.reserved).is_certain = false;
-        self.file.write_durably_at(page.bytes(), 0).map_err(self.failed("writing"))?;
+        self.places.write_header(&*self.file, self.place, &header)?;
         if !self.is_found() {
             // The next one goes to the file that has the name by then.
             held(&self.places.reserved).files[self.place] = None;
@@ -483,21 +460,16 @@ impl Place {
             let found = format!("it has only {read} bytes");
             return Err(RestoreError::Damaged { path, found });
         }
-        Header::decode(page.words()).map(|header| Place::Whole(Box::new(header))).map_err(|fault| {
-            match fault {
-                HeaderFault::Damaged(found) => RestoreError::Damaged { path, found: found.into() },
-                HeaderFault::Version(found) => {
-                    RestoreError::Version { path, found, expected: VERSION }
-                }
-            }
-        })
+        let found = Header::decode(page.words(), place);
+        found.map(|header| Place::Whole(Box::new(header))).map_err(|fault| fault.of(path))
     }
 }
 
 /// A checkpoint that was found.
 pub(super) struct Checkpoint {
     pub(super) header: Header,
-    pub(super) place: usize,
+    /// The place in which its header is.
+    found_in: usize,
     file: Box<dyn DiskFile>,
     sums: Pages,
 }
@@ -528,27 +500,32 @@ impl Checkpoint {
         }
     }
 
-    fn at(disk: &dyn Disk, place: usize, header: Header) -> Result<Checkpoint, RestoreError> {
-        let path = disk.path(CHECKPOINTS[place]);
+    fn at(disk: &dyn Disk, found_in: usize, header: Header) -> Result<Checkpoint, RestoreError> {
+        let name = CHECKPOINTS[header.place];
+        let path = disk.path(name);
         let io = |source| RestoreError::Io { path: path.clone(), source };
         let damaged = |found: String| RestoreError::Damaged { path: path.clone(), found };
-        let file = disk.open(CHECKPOINTS[place]).map_err(io)?;
-        let expected = file_bytes(header.image_bytes, header.chunk_bytes);
+        let file = disk.open(name).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => damaged("it has the image, and is missing".into()),
+            _ => io(error),
+        })?;
+        let bytes = sums_bytes(header.image_bytes, header.chunk_bytes);
+        let expected = header.sums_at + bytes;
         let found = file.len().map_err(io)?;
         if found < expected {
             return Err(damaged(format!("it has {found} bytes, expected {expected}")));
         }
-        let mut sums = Pages::zeroed(sums_bytes(header.image_bytes, header.chunk_bytes) as usize);
-        file.read_at(sums.bytes_mut(), sums_at(header.image_bytes)).map_err(io)?;
+        let mut sums = Pages::zeroed(bytes as usize);
+        file.read_at(sums.bytes_mut(), header.sums_at).map_err(io)?;
         if checksum(0, sums.words()) != header.sums_crc {
             return Err(damaged("the checksum of its table of sums is wrong".into()));
         }
-        Ok(Checkpoint { header, place, file, sums })
+        Ok(Checkpoint { header, found_in, file, sums })
     }
 
-    /// What it is called.
+    /// The name of the file that has the image.
     pub(super) fn name(&self) -> &'static str {
-        CHECKPOINTS[self.place]
+        CHECKPOINTS[self.header.place]
     }
 
     /// Chunks of the image.
@@ -556,19 +533,30 @@ impl Checkpoint {
         self.header.image_bytes.div_ceil(self.header.chunk_bytes) as usize
     }
 
-    /// Reads a chunk of the image into `chunk`, and verifies it; its offset in the image.
-    pub(super) fn read(&self, index: usize, chunk: &mut Pages) -> io::Result<Result<u64, String>> {
+    /// Where a chunk of the image begins, and how many words it has.
+    pub(super) fn chunk(&self, index: usize) -> (u64, usize) {
         let at = index as u64 * self.header.chunk_bytes;
         let bytes = (self.header.image_bytes - at).min(self.header.chunk_bytes);
-        chunk.resize(bytes.div_ceil(8) as usize);
+        (at, bytes.div_ceil(8) as usize)
+    }
+
+    /// Reads a chunk of the image into `chunk`; whether it fits its sum.
+    pub(super) fn read(&self, index: usize, chunk: &mut Pages) -> io::Result<bool> {
+        let (at, words) = self.chunk(index);
+        chunk.resize(words);
         let read = self.file.read_at(chunk.bytes_mut(), PAGE + at)?;
-        let sum = u64::from(checksum(0, chunk.words()));
-        let is_right = read >= chunk.bytes().len() && sum == self.sums.words()[index];
-        Ok(if is_right {
-            Ok(at)
-        } else {
-            Err(format!("the checksum of the {bytes} bytes from {at:#x} of its image on is wrong"))
-        })
+        Ok(read >= chunk.bytes().len() && self.fits(index, chunk.words()))
+    }
+
+    /// Whether these words of a chunk fit its sum.
+    pub(super) fn fits(&self, index: usize, words: &[u64]) -> bool {
+        u64::from(checksum(0, words)) == self.sums.words()[index]
+    }
+
+    /// Says that a chunk does not fit its sum.
+    pub(super) fn misfit(&self, index: usize) -> String {
+        let (at, words) = self.chunk(index);
+        format!("the checksum of the {} bytes from {at:#x} of its image on is wrong", words * 8)
     }
 }
 

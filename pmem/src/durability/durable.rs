@@ -1,6 +1,7 @@
 //! Who writes log and checkpoints, and who waits for them.
 
 mod keep;
+mod merge;
 mod resume;
 mod steps;
 mod wait;

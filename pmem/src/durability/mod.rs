@@ -45,6 +45,7 @@
 //! checkpoint of the new generation has its name: until then a power loss leads back to the former state. Frames of an
 //! old generation in reused space do not belong to the log.
 
+mod changes;
 mod checkpoint;
 pub mod disk;
 mod durable;

@@ -1,6 +1,7 @@
 //! From checkpoint and log to the image of a pool.
 
 use super::SEGMENT_BYTES_MAX;
+use super::changes::Changes;
 use super::checkpoint::Checkpoint;
 use super::disk::{Disk, PAGE_BYTES, is_of_others};
 use super::error::RestoreError;
@@ -14,7 +15,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread::Builder;
 
 /// Epochs that may wait for a thread that applies them.
@@ -108,7 +109,9 @@ impl SafeCopy {
         let log_bytes: u64 = segments.iter().map(|segment| segment.1).sum();
         let total_bytes = self.image_bytes() + log_bytes;
         medium.grow(self.image_bytes())?;
-        self.load(medium, &|done| progress(done, total_bytes))?;
+        let mut misfits = self.load(medium, &|done| progress(done, total_bytes))?;
+        // Those fit their sums as soon as what was being merged is replayed, and before anything else is.
+        let merging = self.checkpoint.header.merging.unwrap_or(0);
         let mut restored = Restored { checkpoint_bytes: self.image_bytes(), ..Restored::default() };
         let threads = self.threads_for(total_bytes);
         // Known when all have been started, and before any of them gets work.
@@ -122,14 +125,21 @@ impl SafeCopy {
                 let work = move || apply(medium, &receiver, thread, started);
                 Builder::new().spawn_scoped(scope, work).ok().map(|_| sender)
             };
-            let appliers: Vec<SyncSender<Arc<Vec<u64>>>> =
-                (0..helpers as u64).map_while(start).collect();
+            let appliers: Vec<SyncSender<Work>> = (0..helpers as u64).map_while(start).collect();
             started.store(appliers.len(), Ordering::Release);
             let mut done = self.image_bytes();
             self.replay(segments, |content, read_bytes| {
                 done += read_bytes;
                 progress(done.min(total_bytes), total_bytes);
-                let Some(content) = content else { return Ok(()) };
+                let Some((epoch, content)) = content else { return Ok(true) };
+                if epoch > merging && !misfits.is_empty() {
+                    let all = Arc::new(Barrier::new(appliers.len() + 1));
+                    appliers.iter().for_each(|applier| {
+                        let _ = applier.send(Work::Meet(Arc::clone(&all)));
+                    });
+                    all.wait();
+                    self.demand_fit(medium, &std::mem::take(&mut misfits))?;
+                }
                 restored.epochs += 1;
                 restored.log_bytes += size_of_val(content.as_slice()) as u64;
                 let ends =
@@ -140,17 +150,52 @@ impl SafeCopy {
                 }
                 if appliers.is_empty() {
                     apply_epoch(medium, &content, 0, 1);
-                    return Ok(());
+                    return Ok(true);
                 }
                 let content = Arc::new(content);
                 for applier in &appliers {
                     // Who applies does nothing that could fail.
-                    let _ = applier.send(Arc::clone(&content));
+                    let _ = applier.send(Work::Epoch(Arc::clone(&content)));
                 }
-                Ok(())
+                Ok(true)
             })
         })?;
+        self.demand_fit(medium, &misfits)?;
         Ok(restored)
+    }
+
+    /// What the log makes of the lines that it changes, in the order of its epochs; `None` if that is more than so many
+    /// lines, or reaches beyond the image.
+    pub(super) fn changes(&self, lines_max: usize) -> Result<Option<Changes>, RestoreError> {
+        let mut changes = Changes::new(lines_max);
+        let mut are_all = true;
+        self.replay(self.segments()?, |content, _| {
+            let Some((_, content)) = content else { return Ok(true) };
+            let newest_last = in_order(records(&content));
+            are_all = newest_last.iter().all(|record| changes.add(record))
+                && changes.end() <= self.image_bytes();
+            Ok(are_all)
+        })?;
+        Ok(are_all.then_some(changes))
+    }
+
+    /// An error if one of these chunks does not fit its sum on `medium`.
+    fn demand_fit<M: Medium>(&self, medium: &M, chunks: &[usize]) -> Result<(), RestoreError> {
+        let mut found = Vec::new();
+        for &index in chunks {
+            let (at, words) = self.checkpoint.chunk(index);
+            found.clear();
+            let places = (at..).step_by(WORD as usize).take(words);
+            found.extend(places.map(|at| medium.load(crate::Offset(at))));
+            if !self.checkpoint.fits(index, &found) {
+                return Err(self.damaged_image(index));
+            }
+        }
+        Ok(())
+    }
+
+    fn damaged_image(&self, chunk: usize) -> RestoreError {
+        RestoreError::Damaged { path: self.checkpoint_path(), found: self.checkpoint.misfit(chunk) }
     }
 
     /// How many threads restore this many bytes.
@@ -164,14 +209,15 @@ impl SafeCopy {
         threads.min(wanted)
     }
 
-    /// Reads the checkpoint's image.
+    /// Reads the checkpoint's image. The chunks that do not fit their sums, if the log was being merged into it.
     fn load<M: Medium>(
         &self,
         medium: &M,
         progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<(), RestoreError> {
+    ) -> Result<Vec<usize>, RestoreError> {
         let (next, done) = (AtomicUsize::new(0), AtomicU64::new(0));
         let failure: Mutex<Option<RestoreError>> = Mutex::new(None);
+        let misfits: Mutex<Vec<usize>> = Mutex::default();
         let path = || self.checkpoint_path();
         let load_some = || {
             let mut chunk = Pages::new();
@@ -181,8 +227,13 @@ impl SafeCopy {
                     return Ok(());
                 }
                 let read = self.checkpoint.read(index, &mut chunk);
-                let read = read.map_err(|source| RestoreError::Io { path: path(), source })?;
-                let at = read.map_err(|found| RestoreError::Damaged { path: path(), found })?;
+                if !read.map_err(|source| RestoreError::Io { path: path(), source })? {
+                    if self.checkpoint.header.merging.is_none() {
+                        return Err(self.damaged_image(index));
+                    }
+                    misfits.lock().unwrap_or_else(PoisonError::into_inner).push(index);
+                }
+                let (at, _) = self.checkpoint.chunk(index);
                 for (word_at, &word) in (at..).step_by(WORD as usize).zip(chunk.words()) {
                     if word != 0 {
                         medium.store(crate::Offset(word_at), word);
@@ -207,7 +258,7 @@ impl SafeCopy {
         });
         match failure.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(error) => Err(error),
-            None => Ok(()),
+            None => Ok(misfits.into_inner().unwrap_or_else(PoisonError::into_inner)),
         }
     }
 
@@ -230,15 +281,15 @@ impl SafeCopy {
         sized.collect()
     }
 
-    /// Calls `epoch` with the content of each complete epoch of the log, in order, and with `None` for what else was
-    /// read; and with the bytes read since the last call.
+    /// Calls `epoch` with each complete epoch of the log, in order, and its content, and with `None` for what else was
+    /// read; and with the bytes read since the last call. Ends where that returns `false`.
     ///
     /// The log ends where no frame follows. A frame is written when the one before is durable: so one behind the end
     /// says that something between them is damaged or missing, and that what was durable would be lost.
     fn replay(
         &self,
         segments: Vec<(u64, u64)>,
-        mut epoch: impl FnMut(Option<Vec<u64>>, u64) -> Result<(), RestoreError>,
+        mut epoch: impl FnMut(Option<(u64, Vec<u64>)>, u64) -> Result<bool, RestoreError>,
     ) -> Result<(), RestoreError> {
         let header = &self.checkpoint.header;
         let mut end = End { segment: header.log.segment, frame: header.log.frame, why: None };
@@ -288,8 +339,9 @@ impl SafeCopy {
                 end.frame += 1;
                 if found.is_last {
                     let content = std::mem::take(&mut content);
-                    if found.epoch >= header.from_epoch {
-                        epoch(Some(content), 0)?;
+                    if found.epoch >= header.from_epoch && !epoch(Some((found.epoch, content)), 0)?
+                    {
+                        return Ok(());
                     }
                     reached = found.epoch;
                     if self.last_epoch.is_some_and(|last| last <= reached) {
@@ -352,26 +404,40 @@ impl SafeCopy {
     }
 }
 
+/// What a thread that applies epochs is to do.
+enum Work {
+    Epoch(Arc<Vec<u64>>),
+    /// Wait until all threads have come here.
+    Meet(Arc<Barrier>),
+}
+
 /// Applies what of each epoch is this thread's, of as many as have been started.
-fn apply<M: Medium>(
-    medium: &M,
-    epochs: &Receiver<Arc<Vec<u64>>>,
-    thread: u64,
-    started: &AtomicUsize,
-) {
-    while let Ok(content) = epochs.recv() {
-        apply_epoch(medium, &content, thread, started.load(Ordering::Acquire) as u64);
+fn apply<M: Medium>(medium: &M, work: &Receiver<Work>, thread: u64, started: &AtomicUsize) {
+    while let Ok(work) = work.recv() {
+        match work {
+            Work::Epoch(content) => {
+                apply_epoch(medium, &content, thread, started.load(Ordering::Acquire) as u64);
+            }
+            Work::Meet(all) => {
+                all.wait();
+            }
+        }
     }
 }
 
 /// Applies those records of an epoch that lie in this thread's parts, each stripe's in order.
 fn apply_epoch<M: Medium>(medium: &M, content: &[u64], thread: u64, threads: u64) {
     let is_own = |record: &Record<'_>| record.at.0 / PART_BYTES % threads == thread;
-    let mut own: Vec<Record<'_>> = records(content).filter(is_own).collect();
-    own.sort_by_key(|record| record.sequence);
-    for record in own {
+    for record in in_order(records(content).filter(is_own)) {
         for (word, &value) in (0..).zip(record.content) {
             medium.store(record.at.word(word), value);
         }
     }
+}
+
+/// Records of an epoch, the newer behind the older ones of its stripe.
+fn in_order<'a>(records: impl Iterator<Item = Record<'a>>) -> Vec<Record<'a>> {
+    let mut all: Vec<Record<'a>> = records.collect();
+    all.sort_by_key(|record| record.sequence);
+    all
 }

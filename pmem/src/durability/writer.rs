@@ -305,6 +305,8 @@ pub(super) struct Writer {
     current: Segment,
     at: u64,
     frame: u64,
+    /// The last epoch that is in the log.
+    epoch: u64,
     supply: Arc<Mutex<Supply>>,
     /// Why nothing more is written: what could not be written once must not be followed by anything.
     failure: Option<LogError>,
@@ -326,18 +328,18 @@ impl Writer {
     ) -> Result<Writer, LogError> {
         let supply = Supply { number: first.number + 1, spare: None, has_reserve };
         let at = Position { segment: first.number, at: PAGE, frame: 1 };
-        let mut writer = Writer::at(segments, generation, first, at, supply);
+        let mut writer = Writer::at(segments, generation, first, (at, 0), supply);
         let begun = writer.begin_segment();
         begun.inspect_err(|_| writer.segments.remove(writer.first))?;
         Ok(writer)
     }
 
-    /// A log that goes on at this position, in `current`.
+    /// A log that goes on at this position, behind this epoch, in `current`.
     pub(super) fn at(
         segments: Arc<Segments>,
         generation: u128,
         current: Segment,
-        position: Position,
+        (position, epoch): (Position, u64),
         supply: Supply,
     ) -> Writer {
         Writer {
@@ -347,6 +349,7 @@ impl Writer {
             current,
             at: position.at,
             frame: position.frame,
+            epoch,
             supply: Arc::new(Mutex::new(supply)),
             failure: None,
             written_bytes: 0,
@@ -362,6 +365,11 @@ impl Writer {
     /// Where the next frame will be.
     pub(super) fn position(&self) -> Position {
         Position { segment: self.current.number, at: self.at, frame: self.frame }
+    }
+
+    /// The last epoch that has a frame; 0: none has.
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     /// Bytes written so far.
@@ -427,6 +435,9 @@ impl Writer {
         }
         let written = self.try_write_epoch(epoch, pages);
         self.failure = written.clone().err();
+        if written.is_ok() {
+            self.epoch = epoch;
+        }
         written
     }
 

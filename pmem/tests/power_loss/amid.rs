@@ -25,6 +25,7 @@ enum Step {
     Flush,
     Wait,
     Checkpoint,
+    Merge,
     Provide,
     Keep,
     /// A backup reads.
@@ -33,8 +34,16 @@ enum Step {
     Fail,
 }
 
-const STEPS: [Step; 7] =
-    [Step::Flush, Step::Wait, Step::Checkpoint, Step::Provide, Step::Keep, Step::Hold, Step::Fail];
+const STEPS: [Step; 8] = [
+    Step::Flush,
+    Step::Wait,
+    Step::Checkpoint,
+    Step::Merge,
+    Step::Provide,
+    Step::Keep,
+    Step::Hold,
+    Step::Fail,
+];
 
 /// An operation that has returned.
 struct Returned {
@@ -123,6 +132,7 @@ impl Run {
                 }
             }
             Step::Checkpoint => drop(steps.checkpoint()),
+            Step::Merge => drop(steps.merge()),
             Step::Provide => drop(steps.provide_spare()),
             Step::Keep => drop(steps.keep()),
             Step::Hold => {

@@ -151,6 +151,16 @@ impl SimulatedDisk {
         self.state.lock().unwrap()
     }
 
+    /// A bit of a file is another one, and nobody has written it.
+    pub(crate) fn damage(&self, name: &str, at: usize) {
+        let mut state = self.state();
+        let (inode, bytes) = (state.inode_of(name).unwrap(), state.sector_bytes);
+        let sector = &mut state.inodes[inode].sectors[at / bytes];
+        let mut damaged = sector.now().clone();
+        damaged[at % bytes] ^= 16;
+        *sector = Versions::new(damaged);
+    }
+
     pub(crate) fn observe(&self, observer: Option<Observer>) {
         *self.observer.lock().unwrap() = observer;
     }

@@ -19,8 +19,10 @@ pub(crate) enum Step {
     OperateLargely,
     /// An epoch is written.
     Flush,
-    /// A checkpoint is made, beside operations and epochs.
+    /// A checkpoint is made as a copy of the pool, beside operations and epochs.
     Checkpoint,
+    /// The log is merged into the checkpoint, if it continues one.
+    Merge,
     /// The next segment is provided.
     Provide,
     /// What the keeper does.
@@ -31,8 +33,8 @@ pub(crate) enum Step {
 
 use Step::*;
 
-pub(crate) const STEPS: [Step; 7] =
-    [Operate, OperateLargely, Flush, Checkpoint, Provide, Keep, Reopen];
+pub(crate) const STEPS: [Step; 8] =
+    [Operate, OperateLargely, Flush, Checkpoint, Merge, Provide, Keep, Reopen];
 
 /// A history, and how it is explored.
 #[derive(Clone, Debug)]
@@ -380,6 +382,16 @@ impl Run {
         made
     }
 
+    /// Merges the log; whether it could be.
+    pub(crate) fn merge(&self) -> Result<bool, LogError> {
+        self.steps()?.merge()
+    }
+
+    /// What a cut made now stands for.
+    pub(crate) fn fenced(&self) -> Vec<u64> {
+        self.pool.fenced()
+    }
+
     /// A checkpoint during which nothing happens.
     pub(crate) fn checkpoint_quietly(self: &Arc<Run>) -> Result<(), LogError> {
         let (steps, run) = (Arc::clone(self.steps()?), Arc::clone(self));
@@ -402,6 +414,7 @@ impl Run {
             OperateLargely => steps.admit().map(|()| self.pool.operate_largely(self.next())),
             Flush => self.flush(),
             Checkpoint => self.checkpoint(Steps::checkpoint),
+            Merge => self.merge().map(drop),
             Provide => steps.provide_spare(),
             Keep => self.checkpoint(Steps::keep),
             Reopen => unreachable!("another run goes on"),

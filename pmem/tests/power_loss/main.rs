@@ -11,6 +11,7 @@ mod futures;
 mod history;
 mod kept;
 mod killed;
+mod merged;
 mod others;
 mod pool;
 mod resumed;

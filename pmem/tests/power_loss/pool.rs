@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 
 /// Words of the pool: two pages, which are two chunks of a checkpoint.
 pub(crate) const WORDS: usize = 1024;
-/// Bytes of its checkpoint, with the header and the sums.
-pub(crate) const CHECKPOINT_BYTES: u64 = (2 << 12) + WORDS as u64 * WORD;
+/// Bytes of its checkpoint, with the header and two places for sums.
+pub(crate) const CHECKPOINT_BYTES: u64 = (3 << 12) + WORDS as u64 * WORD;
 /// So many operations in a row change both pages, and as many only the first one, in turn.
 const TURN: u64 = 8;
 /// After so many operations the first one is written over.

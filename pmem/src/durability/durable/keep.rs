@@ -1,9 +1,8 @@
 //! The thread that has segments at hand, makes checkpoints, and begins a broken log anew.
 
-use super::super::checkpoint::{Checkpoint, Header};
+use super::super::checkpoint::{Checkpoint, Continued};
 use super::super::held;
 use super::super::names;
-use super::super::writer::Segments;
 use super::{Shared, State, begin_log};
 use crate::durability::{HoldError, LogError, RestoreError, SafeCopy};
 use std::io;
@@ -111,7 +110,7 @@ impl Shared {
         provided
     }
 
-    fn provide_spare_if_lacking(&self) -> Result<(), LogError> {
+    pub(super) fn provide_spare_if_lacking(&self) -> Result<(), LogError> {
         let lacks_spare = held(&self.writing).writer.lacks_spare();
         if lacks_spare { self.provide_spare() } else { Ok(()) }
     }
@@ -123,16 +122,29 @@ impl Shared {
             Err(TryLockError::Poisoned(one)) => one.into_inner(),
             Err(TryLockError::WouldBlock) => return Ok(false),
         };
-        self.checkpoint_as(one).map(|()| true)
+        self.checkpoint_as(&one).map(|()| true)
     }
 
-    /// See the [module](super).
+    /// Makes a checkpoint in the way that writes less.
     pub(super) fn checkpoint(&self) -> Result<(), LogError> {
-        self.checkpoint_as(held(&self.checkpointing))
+        self.checkpoint_as(&held(&self.checkpointing))
     }
 
     /// The same for who is the one to do it.
-    fn checkpoint_as(&self, _one: MutexGuard<'_, ()>) -> Result<(), LogError> {
+    fn checkpoint_as(&self, one: &MutexGuard<'_, ()>) -> Result<(), LogError> {
+        // What has failed in the present image is no matter to another one.
+        match self.merge_as(one, true) {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(_) => self.copy_as(one),
+        }
+    }
+
+    /// Makes a checkpoint that is a copy of the pool: see the [module](super::super).
+    pub(super) fn copy(&self) -> Result<(), LogError> {
+        self.copy_as(&held(&self.checkpointing))
+    }
+
+    fn copy_as(&self, _one: &MutexGuard<'_, ()>) -> Result<(), LogError> {
         let (log, from_epoch, generation, log_bytes) = {
             let writing = held(&self.writing);
             let writer = &writing.writer;
@@ -142,8 +154,6 @@ impl Shared {
         self.image.wait_for_operations();
         // After the place in the log was noted: what the pool grows by later is in the log.
         let image_bytes = self.image.bytes();
-        let Segments { uuid, sizes, .. } = &*self.segments;
-        let chunk_bytes = sizes.chunk;
         let mut draft = self.places.draft(image_bytes)?;
         // A large image takes longer than the log takes to fill its next segments. If this fails, the keeper tries
         // again and says so.
@@ -160,27 +170,28 @@ impl Shared {
         self.turnstile.release(to_epoch);
         self.name_checkpoints(generation)?;
         self.is_in_doubt.store(true, Ordering::Relaxed);
-        draft.publish(Header {
-            uuid: *uuid,
-            generation,
-            log,
-            from_epoch,
-            to_epoch,
-            chunk_bytes,
-            image_bytes,
-            sums_crc: 0,
-            number: 0,
-        })?;
+        draft.publish(Continued { generation, log, from_epoch, to_epoch })?;
         self.named(self.image.name_checkpoints(Some(generation), None))?;
         self.is_in_doubt.store(false, Ordering::Relaxed);
         draft.retire_former()?;
         self.checkpoint_bytes.store(image_bytes, Ordering::Relaxed);
+        self.count_checkpoint(written, log_bytes);
+        self.continue_from(generation, log.segment);
+        Ok(())
+    }
+
+    /// Counts a checkpoint that has been made with so many bytes, when the log had so many.
+    pub(super) fn count_checkpoint(&self, written: u64, log_bytes: u64) {
         self.checkpoint_written_bytes.fetch_add(written, Ordering::Relaxed);
         self.checkpoints.fetch_add(1, Ordering::Relaxed);
         self.log_bytes_at_checkpoint.store(log_bytes, Ordering::Relaxed);
         self.former_log_bytes.store(0, Ordering::Relaxed);
+    }
+
+    /// The checkpoint is continued by the log of this generation, from this segment on: those before are of no use.
+    pub(super) fn continue_from(&self, generation: u128, segment: u64) {
         let mut writing = held(&self.writing);
-        writing.obsolete_before = log.segment;
+        writing.obsolete_before = segment;
         let mut waiting = held(&self.waiting);
         if writing.writer.generation() == generation && !writing.writer.has_failed() {
             waiting.state = State::Based;
@@ -192,7 +203,6 @@ impl Shared {
         self.publish(&writing);
         drop(writing);
         self.turnstile.release_all();
-        Ok(())
     }
 
     /// Records in the pool the existing checkpoint, and one of this generation. Whichever of the two a power loss

@@ -115,8 +115,8 @@ impl Shared {
         let (next, bytes) = (end.segment + 1, segments.bytes(image.bytes()));
         let supply = Supply::behind(next, &segments, bytes, has_reserve, &mut useless);
         useless.into_iter().for_each(|number| segments.remove(number));
-        let writer =
-            Writer::at(Arc::clone(&segments), header.generation, current, position, supply);
+        let at = (position, epoch);
+        let writer = Writer::at(Arc::clone(&segments), header.generation, current, at, supply);
         let shared = Shared::of(config, log, image, segments, places, writer, others);
         shared.former_log_bytes.store(log_bytes, Ordering::Relaxed);
         shared.checkpoint_bytes.store(header.image_bytes, Ordering::Relaxed);

@@ -57,9 +57,14 @@ impl Steps {
         self.shared.write_epoch(&mut held(&self.shared.writing), false)
     }
 
-    /// Makes a checkpoint.
+    /// Makes a checkpoint that is a copy of the pool.
     pub fn checkpoint(&self) -> Result<(), LogError> {
-        self.shared.checkpoint()
+        self.shared.copy()
+    }
+
+    /// Merges the log into the checkpoint there is; whether that could be.
+    pub fn merge(&self) -> Result<bool, LogError> {
+        self.shared.merge()
     }
 
     /// Has the segment at hand that follows.

@@ -1,0 +1,75 @@
+//! Merges the log into the checkpoint that it continues.
+//!
+//! Replaying the log sets each word that it has to the value that it last had. So whatever part of that is in the
+//! image already, the whole log leads from there to the same end: an image into which the log is being written is a
+//! base at every moment, as long as the log is there. Then only the log behind it is needed.
+//!
+//! What is written comes from the log alone. Words that are read from the pool may be newer than the log on the device.
+//! Nothing would take them back, and what they rest on might be missing.
+
+use super::super::checkpoint::MergedTo;
+use super::super::held;
+use super::{Shared, State};
+use crate::durability::{LogError, SafeCopy};
+use crate::offset::LINE;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard};
+
+/// Merging keeps no more lines in memory than this part of the pool's,
+const LINES_PART: u64 = 32;
+/// but as many as these if the pool is small,
+const LINES_MIN: u64 = 64 << 10;
+/// and no more than these: some 100 MiB.
+const LINES_MAX: u64 = 1 << 20;
+
+impl Shared {
+    /// Merges the log into the checkpoint there is, whatever that writes; whether it could be done.
+    pub(super) fn merge(&self) -> Result<bool, LogError> {
+        self.merge_as(&held(&self.checkpointing), false)
+    }
+
+    /// The same for who is the one to do it. If `is_choice`, only if a copy would hardly write less.
+    ///
+    /// No backup is reading: it would hold what `one` does.
+    pub(super) fn merge_as(
+        &self,
+        _one: &MutexGuard<'_, ()>,
+        is_choice: bool,
+    ) -> Result<bool, LogError> {
+        let is_based = held(&self.waiting).state == State::Based;
+        if !is_based || self.is_in_doubt.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        // What is in the log by now. Nothing has to be written for it.
+        let (generation, to, log_bytes) = {
+            let writing = held(&self.writing);
+            let writer = &writing.writer;
+            let to = MergedTo { epoch: writer.epoch(), log: writer.position() };
+            (writer.generation(), to, writer.written_bytes())
+        };
+        let Some(merge) = self.places.merge(generation, self.image.bytes(), to.epoch)? else {
+            return Ok(false);
+        };
+        let lines = merge.image_bytes() / LINE / LINES_PART;
+        let lines_max = lines.clamp(LINES_MIN, LINES_MAX) as usize;
+        // A log that cannot be read is needed no more when there is a copy.
+        let safe = SafeCopy::up_to(Arc::clone(&self.segments.disk), to.epoch);
+        let Ok(Some(changes)) = safe.and_then(|safe| safe.changes(lines_max)) else {
+            return Ok(false);
+        };
+        let changes = changes.in_order();
+        // A copy writes the pages that differ from an older image, and longer gaps between them. It reads that image
+        // and the pool, but leaves the checkpoint as it is until it is whole.
+        let bytes = changes.bytes(merge.chunk_bytes());
+        if is_choice && bytes > merge.image_bytes() / 4 * 3 {
+            return Ok(false);
+        }
+        let segment = to.log.segment;
+        let written = merge.write(&changes, to, || drop(self.provide_spare_if_lacking()))?;
+        self.count_checkpoint(written, log_bytes);
+        self.continue_from(generation, segment);
+        // All of the log may be of no use by now. If no segment can be made, the keeper says so.
+        let _ = self.provide_spare();
+        Ok(true)
+    }
+}
