@@ -295,6 +295,7 @@ impl Handle {
         let Some(durable) = self.durable.take() else { return (Ok(()), self.pool.close()) };
         let logged = durable.wait(durable.ticket());
         let is_whole = logged.is_ok();
+        durable.prepare_end();
         let closed = self.pool.close_logged(|| durable.end().filter(|_| is_whole));
         if !is_whole && closed.is_ok() {
             // A log that could not be written to its end is older than the pool, which is clean by now. The next

@@ -16,9 +16,7 @@ const GAP_BYTES: u64 = 2 * PAGE;
 pub(super) struct Changes {
     lines: Vec<Line>,
     /// Where in `lines` each line is, by its number.
-    places: HashMap<u64, u32>,
-    /// No more lines than this are taken.
-    lines_max: usize,
+    places: HashMap<u64, usize>,
     /// The end of the last word.
     end: u64,
 }
@@ -31,30 +29,30 @@ struct Line {
 }
 
 impl Changes {
-    /// None yet, and at most those of so many lines.
-    pub(super) fn new(lines_max: usize) -> Changes {
-        let lines_max = lines_max.min(u32::MAX as usize);
-        Changes { lines: Vec::new(), places: HashMap::new(), lines_max, end: 0 }
+    /// None yet.
+    pub(super) fn new() -> Changes {
+        Changes { lines: Vec::new(), places: HashMap::new(), end: 0 }
     }
 
-    /// Adds a record that is newer than all before; whether there was room for it.
-    pub(super) fn add(&mut self, record: &Record<'_>) -> bool {
+    /// Adds a record that is newer than all before.
+    pub(super) fn add(&mut self, record: &Record<'_>) {
         for (at, &word) in (record.at.0..).step_by(WORD as usize).zip(record.content) {
             let (number, index) = (at / LINE, (at % LINE / WORD) as usize);
-            let next = self.lines.len();
-            let place = *self.places.entry(number).or_insert(next as u32) as usize;
-            if place == next {
-                if next == self.lines_max {
-                    return false;
-                }
-                self.lines.push(Line { number, logged: 0, words: [0; LINE_WORDS] });
-            }
+            let lines = &mut self.lines;
+            let place = *self.places.entry(number).or_insert_with(|| {
+                lines.push(Line { number, logged: 0, words: [0; LINE_WORDS] });
+                lines.len() - 1
+            });
             let line = &mut self.lines[place];
             line.words[index] = word;
             line.logged |= 1 << index;
             self.end = self.end.max(at + WORD);
         }
-        true
+    }
+
+    /// How many lines change.
+    pub(super) fn lines(&self) -> usize {
+        self.lines.len()
     }
 
     /// The end of the last word that is changed.
@@ -132,10 +130,10 @@ mod tests {
     use crate::offset::Offset;
 
     fn changes(records: &[(u64, &[u64])]) -> Changes {
-        let mut changes = Changes::new(100);
+        let mut changes = Changes::new();
         for &(word, content) in records {
             let record = Record { sequence: 0, at: Offset(0).word(word), content };
-            assert!(changes.add(&record));
+            changes.add(&record);
         }
         changes
     }
@@ -143,7 +141,7 @@ mod tests {
     #[test]
     fn the_last_record_of_a_word_counts_and_no_other_word_changes() {
         let changes = changes(&[(1030, &[1, 2]), (1025, &[3]), (1031, &[4, 5])]);
-        assert_eq!(changes.end(), 1033 * WORD);
+        assert_eq!((changes.end(), changes.lines()), (1033 * WORD, 2));
         let changes = changes.in_order();
         let [run] = &changes.runs(1 << 20).collect::<Vec<_>>()[..] else { panic!("several runs") };
         assert_eq!((run.at, run.bytes), (2 * PAGE, PAGE_BYTES));
@@ -162,15 +160,5 @@ mod tests {
         // Of 1 and 2, and of 4 to 6: two pages are a short gap, three are not. The chunk ends before page 8.
         assert_eq!(found, [(0, 4), (7, 1), (8, 2)]);
         assert_eq!(changes.bytes(8 * PAGE), 7 * PAGE);
-    }
-
-    #[test]
-    fn more_lines_than_there_is_room_for_are_refused() {
-        let mut changes = Changes::new(2);
-        let add = |changes: &mut Changes, word| {
-            changes.add(&Record { sequence: 0, at: Offset(0).word(word), content: &[1, 2] })
-        };
-        assert!(add(&mut changes, 0) && add(&mut changes, 8) && add(&mut changes, 6));
-        assert!(!add(&mut changes, 15));
     }
 }

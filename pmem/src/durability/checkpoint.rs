@@ -39,6 +39,7 @@ use std::sync::{Arc, Mutex};
 mod header;
 mod kept;
 mod merge;
+mod rest;
 
 pub(super) use header::Header;
 pub(super) use merge::MergedTo;
@@ -102,6 +103,8 @@ impl Places {
     }
 
     /// Takes space for two checkpoints of a pool of this size. What cannot be had of it is given back.
+    ///
+    /// As long as it could not be had, it is tried again at each call.
     pub(super) fn reserve(&self, image_bytes: u64) -> Result<(), LogError> {
         self.reserve_in(&mut held(&self.reserved), image_bytes)
     }
@@ -165,7 +168,14 @@ impl Places {
             Some(true) if reserved.were_refused[place] => disk.remove(name).map_err(made())?,
             Some(true) => {
                 let file = disk.open(name).map_err(made())?;
-                if file.is_as_private().map_err(made())? && file.len().map_err(made())? > PAGE {
+                let is_private = file.is_as_private().map_err(made())?;
+                let has_space = file.len().map_err(made())? > PAGE;
+                if is_private && !has_space {
+                    // A crash has left it before it took space, or its space was given back.
+                    self.mark_as_room(&*file, 0).map_err(made())?;
+                    reserved.are_new[place] = true;
+                }
+                if is_private {
                     reserved.files[place] = Some(Arc::from(file));
                     return Ok(false);
                 }
@@ -260,6 +270,21 @@ impl Places {
         let mut page = Pages::zeroed(PAGE_BYTES);
         header.encode(page.words_mut());
         file.write_durably_at(page.bytes(), 0).map_err(failed(&*self.disk, "writing", place))
+    }
+
+    /// An error if the checkpoint of this number is not found under its name. Then the former one is the last.
+    fn demand_found(&self, place: usize, number: u64) -> Result<(), LogError> {
+        let found = Place::look(&*self.disk, place);
+        if matches!(found, Ok(Place::Whole(found)) if found.number == number) {
+            return Ok(());
+        }
+        // The next one goes to the file that has the name by then.
+        held(&self.reserved).files[place] = None;
+        let removed = io::Error::new(
+            io::ErrorKind::NotFound,
+            "it was removed or replaced while the pool was open",
+        );
+        Err(failed(&*self.disk, "writing", place)(removed))
     }
 
     /// The other file than that of the current checkpoint, for a new one; and that one's number.
@@ -404,23 +429,9 @@ impl Draft<'_> {
         self.places.disk.demand_names().map_err(self.failed("writing"))?;
         held(&self.places.reserved).is_certain = false;
         self.places.write_header(&*self.file, self.place, &header)?;
-        if !self.is_found() {
-            // The next one goes to the file that has the name by then.
-            held(&self.places.reserved).files[self.place] = None;
-            let removed = io::Error::new(
-                io::ErrorKind::NotFound,
-                "it was removed or replaced while the pool was open",
-            );
-            return Err(self.failed("writing")(removed));
-        }
+        self.places.demand_found(self.place, self.number)?;
         held(&self.places.reserved).is_certain = true;
         Ok(())
-    }
-
-    /// Whether this checkpoint is found under its name. If not, the former one is the last.
-    fn is_found(&self) -> bool {
-        let found = Place::look(&*self.places.disk, self.place);
-        matches!(found, Ok(Place::Whole(found)) if found.number == self.number)
     }
 
     /// To be called once the pool names this checkpoint alone.

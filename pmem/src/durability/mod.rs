@@ -77,6 +77,11 @@ pub struct Sizes {
     pub segment_max: u64,
     /// Bytes of a chunk of the image: pages, and no more than [`CHUNK_BYTES_MAX`].
     pub chunk: u64,
+    /// A merge takes memory for so many lines of the pool at once, and for more if the pool is large.
+    pub lines_min: u64,
+    /// Bytes that the companions of a closed pool may take beside one image of it and a twentieth. What is above that
+    /// is given back, as far as it can be.
+    pub rest: u64,
 }
 
 /// A checkpoint's chunk is not larger.
@@ -87,7 +92,13 @@ const SEGMENT_BYTES_MAX: u64 = 64 << 20;
 /// The sizes of real pools. Others are for simulations with short histories.
 impl Default for Sizes {
     fn default() -> Sizes {
-        Sizes { segment_min: 256 << 10, segment_max: SEGMENT_BYTES_MAX, chunk: CHUNK_BYTES_MAX }
+        Sizes {
+            segment_min: 256 << 10,
+            segment_max: SEGMENT_BYTES_MAX,
+            chunk: CHUNK_BYTES_MAX,
+            lines_min: 64 << 10,
+            rest: 64 << 20,
+        }
     }
 }
 

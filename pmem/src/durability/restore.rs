@@ -2,12 +2,13 @@
 
 use super::SEGMENT_BYTES_MAX;
 use super::changes::Changes;
-use super::checkpoint::Checkpoint;
+use super::checkpoint::{Checkpoint, MergedTo};
 use super::disk::{Disk, PAGE_BYTES, is_of_others};
 use super::error::RestoreError;
 use super::frame::{FrameHeader, SegmentHeader, frame_words};
 use super::names;
 use super::pages::{PAGE_WORDS, Pages};
+use super::writer::Position;
 use crate::line_log::{Record, records};
 use crate::medium::Medium;
 use crate::offset::WORD;
@@ -33,6 +34,14 @@ struct End {
     frame: u64,
     /// What stands against that segment.
     why: Option<&'static str>,
+}
+
+/// A complete epoch of a log.
+struct Epoch {
+    number: u64,
+    content: Vec<u64>,
+    /// Where the log goes on behind it.
+    behind: Position,
 }
 
 /// A pool's checkpoint and log.
@@ -128,11 +137,11 @@ impl SafeCopy {
             let appliers: Vec<SyncSender<Work>> = (0..helpers as u64).map_while(start).collect();
             started.store(appliers.len(), Ordering::Release);
             let mut done = self.image_bytes();
-            self.replay(segments, |content, read_bytes| {
+            self.replay(segments, |epoch, read_bytes| {
                 done += read_bytes;
                 progress(done.min(total_bytes), total_bytes);
-                let Some((epoch, content)) = content else { return Ok(true) };
-                if epoch > merging && !misfits.is_empty() {
+                let Some(Epoch { number, content, .. }) = epoch else { return Ok(true) };
+                if number > merging && !misfits.is_empty() {
                     let all = Arc::new(Barrier::new(appliers.len() + 1));
                     appliers.iter().for_each(|applier| {
                         let _ = applier.send(Work::Meet(Arc::clone(&all)));
@@ -164,19 +173,22 @@ impl SafeCopy {
         Ok(restored)
     }
 
-    /// What the log makes of the lines that it changes, in the order of its epochs; `None` if that is more than so many
-    /// lines, or reaches beyond the image.
-    pub(super) fn changes(&self, lines_max: usize) -> Result<Option<Changes>, RestoreError> {
-        let mut changes = Changes::new(lines_max);
-        let mut are_all = true;
-        self.replay(self.segments()?, |content, _| {
-            let Some((_, content)) = content else { return Ok(true) };
-            let newest_last = in_order(records(&content));
-            are_all = newest_last.iter().all(|record| changes.add(record))
-                && changes.end() <= self.image_bytes();
-            Ok(are_all)
+    /// What the log makes of the lines that it changes, and up to where it does: to its end, or to that of the epoch
+    /// with which these are so many lines. `None` if a change lies beyond the image, or if there is none.
+    pub(super) fn changes(
+        &self,
+        lines_max: usize,
+    ) -> Result<Option<(Changes, MergedTo)>, RestoreError> {
+        let mut changes = Changes::new();
+        let mut to = None;
+        self.replay(self.segments()?, |epoch, _| {
+            let Some(Epoch { number, content, behind }) = epoch else { return Ok(true) };
+            in_order(records(&content)).iter().for_each(|record| changes.add(record));
+            to = Some(MergedTo { epoch: number, log: behind });
+            Ok(changes.lines() < lines_max)
         })?;
-        Ok(are_all.then_some(changes))
+        let is_within = changes.end() <= self.image_bytes();
+        Ok(to.filter(|_| is_within).map(|to| (changes, to)))
     }
 
     /// An error if one of these chunks does not fit its sum on `medium`.
@@ -281,15 +293,15 @@ impl SafeCopy {
         sized.collect()
     }
 
-    /// Calls `epoch` with each complete epoch of the log, in order, and its content, and with `None` for what else was
-    /// read; and with the bytes read since the last call. Ends where that returns `false`.
+    /// Calls `epoch` with each complete epoch of the log, in order, and with `None` for what else was read; and with the
+    /// bytes read since the last call. Ends where that returns `false`.
     ///
     /// The log ends where no frame follows. A frame is written when the one before is durable: so one behind the end
     /// says that something between them is damaged or missing, and that what was durable would be lost.
     fn replay(
         &self,
         segments: Vec<(u64, u64)>,
-        mut epoch: impl FnMut(Option<(u64, Vec<u64>)>, u64) -> Result<bool, RestoreError>,
+        mut epoch: impl FnMut(Option<Epoch>, u64) -> Result<bool, RestoreError>,
     ) -> Result<(), RestoreError> {
         let header = &self.checkpoint.header;
         let mut end = End { segment: header.log.segment, frame: header.log.frame, why: None };
@@ -338,8 +350,11 @@ impl SafeCopy {
                 at += frame_words(some.len());
                 end.frame += 1;
                 if found.is_last {
-                    let content = std::mem::take(&mut content);
-                    if found.epoch >= header.from_epoch && !epoch(Some((found.epoch, content)), 0)?
+                    let (number, content) = (found.epoch, std::mem::take(&mut content));
+                    let behind =
+                        Position { segment: end.segment, at: at as u64 * WORD, frame: end.frame };
+                    if number >= header.from_epoch
+                        && !epoch(Some(Epoch { number, content, behind }), 0)?
                     {
                         return Ok(());
                     }

@@ -59,16 +59,20 @@ pub(super) struct Supply {
 }
 
 impl Supply {
-    /// The supply of a log that goes on in the segment before `number`. One of the segments of no use is the spare, if
-    /// one fits.
+    /// The supply of a log that goes on in the segment before `number`. One of the segments of no use is the reserve, if
+    /// that is lacking, and another one the spare, if one fits. See [`Supply::provide`] for `is_scarce`.
     pub(super) fn behind(
         number: u64,
         segments: &Segments,
         bytes: u64,
-        has_reserve: bool,
+        is_scarce: bool,
         useless: &mut Vec<u64>,
     ) -> Supply {
-        let mut supply = Supply { number, spare: None, has_reserve };
+        let mut supply = Supply { number, spare: None, has_reserve: false };
+        if is_scarce {
+            supply.reuse_one(segments, bytes, useless);
+        }
+        supply.has_reserve = segments.provide_reserve(useless).is_ok();
         // The one that has the name already first: another one would replace it.
         useless.sort_unstable_by_key(|&old| old == number);
         while supply.spare.is_none()
@@ -87,15 +91,58 @@ impl Supply {
         self.spare.is_some()
     }
 
+    pub(super) fn has_reserve(&self) -> bool {
+        self.has_reserve
+    }
+
+    /// Makes one of these segments that fits the spare, and leaves the others as they are.
+    fn reuse_one(&mut self, segments: &Segments, bytes: u64, from: &mut Vec<u64>) {
+        from.retain(|&old| {
+            if self.spare.is_none() {
+                self.spare = segments.reuse(&names::segment(old), self.number, bytes);
+                self.number += u64::from(self.spare.is_some());
+                return self.spare.is_none();
+            }
+            true
+        });
+    }
+
+    /// Gives up the spare, or makes it the reserve if that is lacking.
+    pub(super) fn drop_spare(&mut self, segments: &Segments) {
+        if let Some(Segment { number, .. }) = self.spare.take() {
+            if self.has_reserve {
+                segments.remove(number);
+            } else {
+                self.has_reserve = segments.set_aside(number);
+            }
+        }
+    }
+
+    /// Makes the reserve the spare, where there is no room for another one; whether it could. The log's next obsolete
+    /// segment is the reserve then.
+    pub(super) fn use_reserve(&mut self, segments: &Segments) -> bool {
+        if self.spare.is_none() && std::mem::take(&mut self.has_reserve) {
+            self.spare = segments.first_of_reserve(self.number);
+            self.number += u64::from(self.spare.is_some());
+        }
+        self.spare.is_some()
+    }
+
     /// Makes an obsolete segment the reserve, if that is lacking, and another one the spare. If there is none that
     /// fits, the spare is made if it `is_needed`. Other obsolete ones are for the caller to remove.
+    ///
+    /// `is_scarce`: the disk has room for no other. Then the spare comes first, and nothing large is cut to a reserve.
     pub(super) fn provide(
         &mut self,
         segments: &Segments,
         bytes: u64,
         is_needed: bool,
+        is_scarce: bool,
         obsolete: &mut Vec<u64>,
     ) -> Result<(), LogError> {
+        if is_scarce && !self.has_spare() {
+            self.reuse_one(segments, bytes, obsolete);
+        }
         while !self.has_reserve
             && let Some(old) = obsolete.pop()
         {
@@ -145,6 +192,12 @@ impl Segments {
     /// Removes a segment that nobody needs. One that stays takes space, and no more; the next opening removes it.
     pub(super) fn remove(&self, number: u64) {
         let _ = self.disk.remove(&names::segment(number));
+    }
+
+    /// Bytes of a segment that there is.
+    pub(super) fn bytes_of(&self, number: u64) -> u64 {
+        let file = self.disk.open(&names::segment(number));
+        file.and_then(|file| file.len()).unwrap_or(0)
     }
 
     /// Makes a segment of so many bytes, or as many of them as there is room for.
@@ -474,6 +527,16 @@ impl Writer {
             }
             content = later;
         }
+    }
+
+    /// Goes on in the next segment, whatever room there is in this one.
+    pub(super) fn turn_over(&mut self) -> Result<(), LogError> {
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
+        }
+        let turned = self.next_segment();
+        self.failure = turned.clone().err();
+        turned
     }
 
     fn next_segment(&mut self) -> Result<(), LogError> {

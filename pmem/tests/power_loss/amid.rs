@@ -170,7 +170,13 @@ fn run(history: Vec<Step>) -> u64 {
         is_in_doubt: false,
         clock,
     };
-    let sizes = Sizes { segment_min: SEGMENT_BYTES, segment_max: SEGMENT_BYTES, chunk: 4096 };
+    let sizes = Sizes {
+        segment_min: SEGMENT_BYTES,
+        segment_max: SEGMENT_BYTES,
+        chunk: 4096,
+        rest: 0,
+        lines_min: 40,
+    };
     let steps = Steps::begin(config, sizes, log, pool).unwrap();
     assert!(run.steps.set(steps).is_ok());
     let observer = Arc::clone(&run);

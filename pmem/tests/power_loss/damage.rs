@@ -1,7 +1,7 @@
 //! Companions that are missing, foreign, cut, damaged, or made to harm.
 
 use crate::crash::{Choice, Crash, CrashedDisk};
-use crate::history::{Plan, Run, Step};
+use crate::history::{Plan, RESTLESS, Run, Step};
 use crate::pool::Words;
 use pmem::durability::disk::{Disk, DiskFile};
 use pmem::durability::{RestoreError, Restored, SafeCopy};
@@ -23,6 +23,7 @@ fn plan() -> Plan {
         segment_bytes: 16 << 10,
         fault: None,
         capacity: None,
+        rest: RESTLESS,
         images_per_call: 1,
         seed: 1,
     }

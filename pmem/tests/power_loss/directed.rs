@@ -2,7 +2,7 @@
 
 use crate::crash::{Choice, Crash};
 use crate::disk::{Fault, Handle, SimulatedDisk, UUID};
-use crate::history::{Plan, Run, Step};
+use crate::history::{Plan, RESTLESS, Run, Step};
 use crate::pool::{Moment, Pool, WORDS, Words};
 use pmem::durability::disk::{Disk, DiskFile};
 use pmem::durability::{Config, Image, SafeCopy, Sizes, Steps};
@@ -25,6 +25,7 @@ fn plan() -> Plan {
         segment_bytes: SEGMENT_BYTES,
         fault: None,
         capacity: None,
+        rest: RESTLESS,
         images_per_call: 16,
         seed: 1,
     }
@@ -176,7 +177,13 @@ fn steps_with(
         is_in_doubt: false,
         clock: SystemTime::now,
     };
-    let sizes = Sizes { segment_min: segment_bytes, segment_max: segment_bytes, chunk: 4096 };
+    let sizes = Sizes {
+        segment_min: segment_bytes,
+        segment_max: segment_bytes,
+        chunk: 4096,
+        rest: 0,
+        lines_min: 40,
+    };
     Arc::new(Steps::begin(config, sizes, Arc::clone(log), image).unwrap())
 }
 

@@ -1,7 +1,7 @@
 //! Faults of the disk: told, harmless to what was durable, and over when they are over.
 
 use crate::disk::{Fault, Handle, SimulatedDisk, UUID};
-use crate::history::{Plan, Run, Step, Verdict};
+use crate::history::{Plan, RESTLESS, Run, Step, Verdict};
 use crate::pool::{Pool, WORDS};
 use pmem::durability::{Config, Durable, LogError, Sizes, Steps};
 use pmem::line_log::LineLog;
@@ -32,6 +32,7 @@ fn plan(fault: Option<Fault>) -> Plan {
         segment_bytes: 8 << 10,
         fault,
         capacity: None,
+        rest: RESTLESS,
         images_per_call: 4,
         seed: 1,
     }

@@ -45,10 +45,15 @@ pub(crate) struct Plan {
     pub(crate) fault: Option<Fault>,
     /// Bytes that the disk has room for.
     pub(crate) capacity: Option<u64>,
+    /// What companions of a closed pool may take beside its image.
+    pub(crate) rest: u64,
     /// Crash images looked at after each call of the disk.
     pub(crate) images_per_call: usize,
     pub(crate) seed: u64,
 }
+
+/// A closed pool keeps everything that it has.
+pub(crate) const RESTLESS: u64 = 1 << 30;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -255,6 +260,10 @@ impl Run {
     /// Ends the log, as who closes the pool does.
     pub(crate) fn close(&self) -> Option<LogEnd> {
         self.pool.end();
+        if let Some(steps) = self.steps.get() {
+            self.note_state();
+            steps.prepare_end();
+        }
         // What it may hold, and then an empty epoch.
         self.note_state();
         let epoch = self.log.epoch() + 1;
@@ -302,8 +311,12 @@ impl Run {
     }
 
     fn config(&self) -> (Config, Sizes) {
-        let size = self.judge.lock().unwrap().plan.segment_bytes;
-        let sizes = Sizes { segment_min: size, segment_max: size, chunk: 4096 };
+        let (size, rest) = {
+            let plan = &self.judge.lock().unwrap().plan;
+            (plan.segment_bytes, plan.rest)
+        };
+        let sizes =
+            Sizes { segment_min: size, segment_max: size, chunk: 4096, rest, lines_min: 40 };
         let config = Config {
             disk: Arc::new(Handle(Arc::clone(&self.disk))),
             uuid: UUID,
@@ -492,6 +505,7 @@ pub(crate) fn draw(random: &mut Random) -> Plan {
         sector_bytes: [512, 4096][random.below(2)],
         segment_bytes: [8 << 10, 16 << 10, 32 << 10][random.below(3)],
         fault,
+        rest: [0, 24 << 10, RESTLESS][random.below(3)],
         images_per_call: 512,
         seed: random.next(),
         capacity: None,

@@ -1,7 +1,7 @@
 //! A checkpoint leaves pages alone that its file has already, from the one before the last.
 
 use crate::disk::Fault;
-use crate::history::{Plan, Run, Step};
+use crate::history::{Plan, RESTLESS, Run, Step};
 use std::sync::Arc;
 
 use Step::*;
@@ -17,6 +17,7 @@ fn begun() -> Arc<Run> {
         segment_bytes: 64 << 10,
         fault: None,
         capacity: None,
+        rest: RESTLESS,
         images_per_call: 64,
         seed: 1,
     };

@@ -3,7 +3,7 @@
 
 use crate::crash::Random;
 use crate::disk::State;
-use crate::history::{Plan, Run, Step, Verdict};
+use crate::history::{Plan, RESTLESS, Run, Step, Verdict};
 use crate::pool::CHECKPOINT_BYTES;
 use std::sync::Arc;
 
@@ -29,6 +29,7 @@ fn plan(segment_bytes: u64, images_per_call: usize) -> Plan {
         segment_bytes,
         fault: None,
         capacity: None,
+        rest: RESTLESS,
         images_per_call,
         seed: 1,
     }

@@ -18,7 +18,7 @@ mod resumed;
 mod small;
 
 use crash::Random;
-use history::{Plan, STEPS, Step, Verdict, draw, explore_deeply};
+use history::{Plan, RESTLESS, STEPS, Step, Verdict, draw, explore_deeply};
 
 /// Every history of `length` steps over `steps`.
 fn histories<S: Copy>(steps: &[S], length: usize) -> impl Iterator<Item = Vec<S>> {
@@ -36,7 +36,7 @@ fn histories<S: Copy>(steps: &[S], length: usize) -> impl Iterator<Item = Vec<S>
 fn every_crash_of_a_short_history_leaves_what_was_durable() {
     let mut verdict = Verdict::default();
     for (seed, steps) in (0..).zip(histories(&STEPS, 3)) {
-        for (sector_bytes, segment_bytes) in [(512, 8 << 10), (4096, 16 << 10)] {
+        for (sector_bytes, segment_bytes, rest) in [(512, 8 << 10, 0), (4096, 16 << 10, RESTLESS)] {
             let steps = [&[Step::Operate, Step::Checkpoint], &steps[..]].concat();
             let plan = Plan {
                 steps,
@@ -44,6 +44,7 @@ fn every_crash_of_a_short_history_leaves_what_was_durable() {
                 segment_bytes,
                 fault: None,
                 capacity: None,
+                rest,
                 images_per_call: 32,
                 seed,
             };

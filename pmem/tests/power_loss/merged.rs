@@ -2,7 +2,7 @@
 
 use crate::crash::{Choice, Crash, CrashedDisk};
 use crate::disk::Fault;
-use crate::history::{Plan, Run, Step, Verdict};
+use crate::history::{Plan, RESTLESS, Run, Step, Verdict};
 use crate::pool::Words;
 use pmem::durability::{RestoreError, SafeCopy};
 use std::sync::Arc;
@@ -22,6 +22,7 @@ fn plan() -> Plan {
         segment_bytes: 16 << 10,
         fault: None,
         capacity: None,
+        rest: RESTLESS,
         images_per_call: 64,
         seed: 1,
     }

@@ -30,7 +30,8 @@ fn begin(disk: &Arc<SimulatedDisk>) -> Result<(Arc<Pool>, Steps), LogError> {
         is_in_doubt: false,
         clock: SystemTime::now,
     };
-    let sizes = Sizes { segment_min: 16 << 10, segment_max: 16 << 10, chunk: 4096 };
+    let sizes =
+        Sizes { segment_min: 16 << 10, segment_max: 16 << 10, chunk: 4096, rest: 0, lines_min: 40 };
     let steps = Steps::begin(config, sizes, log, Arc::clone(&pool) as _)?;
     Ok((pool, steps))
 }

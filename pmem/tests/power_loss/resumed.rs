@@ -2,7 +2,7 @@
 
 use crate::crash::{Choice, Crash};
 use crate::disk::SimulatedDisk;
-use crate::history::{Plan, Run, Step};
+use crate::history::{Plan, RESTLESS, Run, Step};
 use pmem::durability::LogEnd;
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ fn plan(segment_bytes: u64) -> Plan {
         segment_bytes,
         fault: None,
         capacity: None,
+        rest: RESTLESS,
         images_per_call: 64,
         seed: 1,
     }

@@ -1,6 +1,6 @@
 //! Disks with little room: a pool whose checkpoint fits goes on for ever, and keeps what it promised.
 
-use crate::history::{Plan, Run, Step, Verdict};
+use crate::history::{Plan, RESTLESS, Run, Step, Verdict};
 use crate::pool::CHECKPOINT_BYTES;
 use pmem::durability::LogError;
 use std::sync::Arc;
@@ -21,6 +21,7 @@ fn plan(capacity: u64, images_per_call: usize) -> Plan {
         segment_bytes: SEGMENT_BYTES,
         fault: None,
         capacity: Some(capacity),
+        rest: RESTLESS,
         images_per_call,
         seed: 1,
     }
@@ -140,6 +141,48 @@ fn power_loss_leaves_room_for_the_next_process() {
             verdict.add(next.end().0);
         }
     }
+    println!("{} images", verdict.images);
+    assert!(verdict.violations.is_empty(), "{:#?}", verdict.violations);
+}
+
+/// A closed pool gives its second place back, and others fill the disk meanwhile. The pool goes on with the one that it
+/// has, for ever, from one opening to the next. It has two again as soon as there is room.
+#[test]
+fn a_pool_whose_disk_was_filled_while_it_was_closed_goes_on() {
+    let mut verdict = Verdict::default();
+    let mut with_another_segment = 0;
+    for changes_before in 0..12 {
+        let plan = Plan { rest: 0, capacity: None, ..plan(0, 8) };
+        let mut run = Run::begin(&plan, None, 0);
+        run.take(Keep).unwrap();
+        changes(changes_before).for_each(|step| change(&run, step).unwrap());
+        for opening in 0..4 {
+            let end = run.close().unwrap();
+            let used = run.disk.state().used_bytes();
+            let limit = CHECKPOINT_BYTES + 4096 + 2 * SEGMENT_BYTES;
+            // The log's last frame may begin another one.
+            assert!(used <= limit + SEGMENT_BYTES, "{used} bytes at rest, {limit} expected");
+            with_another_segment += usize::from(used > limit);
+            let next = run.next_process();
+            next.disk.state().capacity = Some(used);
+            assert!(next.resume(end).unwrap(), "{changes_before} before, opening {opening}");
+            for (nth, step) in changes(60).enumerate() {
+                change(&next, step).unwrap_or_else(|error| {
+                    panic!("{changes_before} before, opening {opening}, change {nth}: {error}")
+                });
+                // As soon as half of a segment is full.
+                next.take(Keep).unwrap();
+            }
+            verdict.add(run.end().0);
+            run = next;
+        }
+        run.disk.state().capacity = None;
+        // Growth asks for room as well, and so does each opening.
+        run.take(Checkpoint).unwrap();
+        assert!(run.disk.state().used_bytes() >= 2 * CHECKPOINT_BYTES);
+        verdict.add(run.end().0);
+    }
+    assert!(with_another_segment < 6, "{with_another_segment}");
     println!("{} images", verdict.images);
     assert!(verdict.violations.is_empty(), "{:#?}", verdict.violations);
 }

@@ -123,8 +123,10 @@ impl Merge<'_> {
         header.merging = None;
         header.log = to.log;
         header.from_epoch = to.epoch + 1;
-        header.to_epoch = to.epoch;
+        // As when a copy becomes the checkpoint.
+        self.places.disk.demand_names().map_err(self.failed("writing"))?;
         self.places.write_header(&*self.file, place, &header)?;
+        self.places.demand_found(place, header.number)?;
         held(&self.places.reserved).is_certain = true;
         let marked = self.places.mark_as_room(&*self.other, self.kept_bytes);
         marked.map_err(failed(&*self.places.disk, "writing", 1 - place))?;

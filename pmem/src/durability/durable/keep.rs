@@ -71,6 +71,9 @@ impl Shared {
         let made = if is_due && may_try { self.checkpoint_unless_held() } else { Ok(false) };
         if lacks_room && matches!(made, Ok(true)) {
             provided = self.provide_spare();
+            if provided.is_err() && self.places.is_alone() {
+                provided = self.turn_over();
+            }
             if let Err(lacking) = &provided {
                 // There is but one segment.
                 self.fail(lacking.clone());
@@ -104,10 +107,34 @@ impl Shared {
         let provided = {
             let mut supply = held(&supply);
             let bytes = self.segments.bytes(self.image.bytes());
-            supply.provide(&self.segments, bytes, is_needed, &mut obsolete)
+            let is_scarce = self.places.is_alone();
+            supply.provide(&self.segments, bytes, is_needed, is_scarce, &mut obsolete)
         };
         obsolete.into_iter().for_each(|number| self.segments.remove(number));
         provided
+    }
+
+    /// Has a log whose only segment is half full go on in the reserve, and then in that segment again: once it is merged
+    /// up to the reserve, nothing in the other one counts. Nobody may change the pool meanwhile, since the reserve is
+    /// small. With one place for checkpoints there is no other way: a log that begins anew needs a copy.
+    fn turn_over(&self) -> Result<(), LogError> {
+        // Those that were under way when changes had to wait.
+        self.image.wait_for_operations();
+        {
+            let mut writing = held(&self.writing);
+            let supply = Arc::clone(writing.writer.supply());
+            let has_next = held(&supply).use_reserve(&self.segments);
+            if has_next {
+                let former = writing.writer.segment();
+                writing.writer.turn_over().inspect_err(|error| self.fail(error.clone()))?;
+                let segment = writing.writer.segment();
+                writing.others.extend(former..segment);
+                // What is merged ends with a frame.
+                self.write_epoch(&mut writing, true)?;
+            }
+        }
+        self.checkpoint_unless_held()?;
+        self.provide_spare()
     }
 
     pub(super) fn provide_spare_if_lacking(&self) -> Result<(), LogError> {
@@ -133,9 +160,13 @@ impl Shared {
     /// The same for who is the one to do it.
     fn checkpoint_as(&self, one: &MutexGuard<'_, ()>) -> Result<(), LogError> {
         // What has failed in the present image is no matter to another one.
-        match self.merge_as(one, true) {
-            Ok(true) => Ok(()),
-            Ok(false) | Err(_) => self.copy_as(one),
+        if self.merge_as(one, true).is_ok_and(|is_merged| is_merged) {
+            return Ok(());
+        }
+        match self.copy_as(one) {
+            // A pool whose disk was filled while it was closed has no second place.
+            Err(LogError::Full { .. }) if self.merge_as(one, false).is_ok_and(|it| it) => Ok(()),
+            copied => copied,
         }
     }
 
@@ -175,14 +206,14 @@ impl Shared {
         self.is_in_doubt.store(false, Ordering::Relaxed);
         draft.retire_former()?;
         self.checkpoint_bytes.store(image_bytes, Ordering::Relaxed);
-        self.count_checkpoint(written, log_bytes);
+        self.checkpoint_written_bytes.fetch_add(written, Ordering::Relaxed);
+        self.count_checkpoint(log_bytes);
         self.continue_from(generation, log.segment);
         Ok(())
     }
 
-    /// Counts a checkpoint that has been made with so many bytes, when the log had so many.
-    pub(super) fn count_checkpoint(&self, written: u64, log_bytes: u64) {
-        self.checkpoint_written_bytes.fetch_add(written, Ordering::Relaxed);
+    /// Counts a checkpoint that has been made of what there was when the log had so many bytes.
+    pub(super) fn count_checkpoint(&self, log_bytes: u64) {
         self.checkpoints.fetch_add(1, Ordering::Relaxed);
         self.log_bytes_at_checkpoint.store(log_bytes, Ordering::Relaxed);
         self.former_log_bytes.store(0, Ordering::Relaxed);

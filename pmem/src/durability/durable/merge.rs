@@ -7,7 +7,6 @@
 //! What is written comes from the log alone. Words that are read from the pool may be newer than the log on the device.
 //! Nothing would take them back, and what they rest on might be missing.
 
-use super::super::checkpoint::MergedTo;
 use super::super::held;
 use super::{Shared, State};
 use crate::durability::{LogError, SafeCopy};
@@ -15,10 +14,8 @@ use crate::offset::LINE;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
-/// Merging keeps no more lines in memory than this part of the pool's,
+/// Merging keeps no more lines in memory than this part of the pool's, but for the least of them,
 const LINES_PART: u64 = 32;
-/// but as many as these if the pool is small,
-const LINES_MIN: u64 = 64 << 10;
 /// and no more than these: some 100 MiB.
 const LINES_MAX: u64 = 1 << 20;
 
@@ -28,7 +25,7 @@ impl Shared {
         self.merge_as(&held(&self.checkpointing), false)
     }
 
-    /// The same for who is the one to do it. If `is_choice`, only if a copy would hardly write less.
+    /// The same for who is the one to do it. If `is_choice`, only if a copy would not write as little.
     ///
     /// No backup is reading: it would hold what `one` does.
     pub(super) fn merge_as(
@@ -36,40 +33,61 @@ impl Shared {
         _one: &MutexGuard<'_, ()>,
         is_choice: bool,
     ) -> Result<bool, LogError> {
+        loop {
+            match self.merge_some(is_choice)? {
+                Merged::All => return Ok(true),
+                Merged::Some => {}
+                Merged::Nothing => return Ok(false),
+            }
+        }
+    }
+
+    fn merge_some(&self, is_choice: bool) -> Result<Merged, LogError> {
         let is_based = held(&self.waiting).state == State::Based;
         if !is_based || self.is_in_doubt.load(Ordering::Relaxed) {
-            return Ok(false);
+            return Ok(Merged::Nothing);
         }
         // What is in the log by now. Nothing has to be written for it.
-        let (generation, to, log_bytes) = {
+        let (generation, epoch, log_bytes) = {
             let writing = held(&self.writing);
             let writer = &writing.writer;
-            let to = MergedTo { epoch: writer.epoch(), log: writer.position() };
-            (writer.generation(), to, writer.written_bytes())
+            (writer.generation(), writer.epoch(), writer.written_bytes())
         };
-        let Some(merge) = self.places.merge(generation, self.image.bytes(), to.epoch)? else {
-            return Ok(false);
+        let Some(merge) = self.places.merge(generation, self.image.bytes(), epoch)? else {
+            return Ok(Merged::Nothing);
         };
         let lines = merge.image_bytes() / LINE / LINES_PART;
-        let lines_max = lines.clamp(LINES_MIN, LINES_MAX) as usize;
+        let lines_max = lines.clamp(self.segments.sizes.lines_min, LINES_MAX) as usize;
         // A log that cannot be read is needed no more when there is a copy.
-        let safe = SafeCopy::up_to(Arc::clone(&self.segments.disk), to.epoch);
-        let Ok(Some(changes)) = safe.and_then(|safe| safe.changes(lines_max)) else {
-            return Ok(false);
+        let safe = SafeCopy::up_to(Arc::clone(&self.segments.disk), epoch);
+        let Ok(Some((changes, to))) = safe.and_then(|safe| safe.changes(lines_max)) else {
+            return Ok(Merged::Nothing);
         };
         let changes = changes.in_order();
-        // A copy writes the pages that differ from an older image, and longer gaps between them. It reads that image
+        let is_all = to.epoch == epoch;
+        // A copy writes the pages that differ from an older image, with longer gaps between them. It reads that image
         // and the pool, but leaves the checkpoint as it is until it is whole.
         let bytes = changes.bytes(merge.chunk_bytes());
-        if is_choice && bytes > merge.image_bytes() / 4 * 3 {
-            return Ok(false);
+        if is_choice && (!is_all || bytes > merge.image_bytes() / 4 * 3) {
+            return Ok(Merged::Nothing);
         }
         let segment = to.log.segment;
         let written = merge.write(&changes, to, || drop(self.provide_spare_if_lacking()))?;
-        self.count_checkpoint(written, log_bytes);
+        self.checkpoint_written_bytes.fetch_add(written, Ordering::Relaxed);
+        if is_all {
+            self.count_checkpoint(log_bytes);
+        }
         self.continue_from(generation, segment);
         // All of the log may be of no use by now. If no segment can be made, the keeper says so.
         let _ = self.provide_spare();
-        Ok(true)
+        Ok(if is_all { Merged::All } else { Merged::Some })
     }
+}
+
+/// How much of a log was merged.
+enum Merged {
+    All,
+    /// As much as memory is taken for.
+    Some,
+    Nothing,
 }

@@ -68,6 +68,12 @@ impl Durable {
         Ok(Some(durable))
     }
 
+    /// To be called before [`Durable::end`], while operations may still run: makes a checkpoint if else the closed pool
+    /// would have to keep a long log, or two places, since it has grown.
+    pub fn prepare_end(&self) {
+        self.shared.prepare_end();
+    }
+
     /// Ends the log, and says where, if the next process may go on there. Nobody may change the pool until it is
     /// recorded as clean.
     pub fn end(mut self) -> Option<LogEnd> {
@@ -101,19 +107,20 @@ impl Shared {
         places.settle()?;
         // The pool may grow by now, and needs room for that first.
         log.grow_with(Arc::clone(&places) as Arc<dyn Room>);
-        let reserved = places.reserve(image.bytes_at_hand());
+        let reserved = places.reserve_again(image.bytes_at_hand());
         reserved.inspect_err(|_| log.grow_alone())?;
         let Ended { checkpoint, position, epoch, log_bytes, mut useless } = ended;
         let header = &checkpoint.header;
         let others: Vec<u64> = (header.log.segment..end.segment).collect();
-        let has_reserve = segments.provide_reserve(&mut useless).is_ok();
-        if !has_reserve && others.is_empty() {
+        let is_alone = places.is_alone();
+        let (next, bytes) = (end.segment + 1, segments.bytes(image.bytes()));
+        let supply = Supply::behind(next, &segments, bytes, is_alone, &mut useless);
+        let has_next = supply.has_reserve() || is_alone && supply.has_spare();
+        if !has_next && others.is_empty() {
             // With one segment and nothing else the log would come to an end.
             log.grow_alone();
             return Ok(None);
         }
-        let (next, bytes) = (end.segment + 1, segments.bytes(image.bytes()));
-        let supply = Supply::behind(next, &segments, bytes, has_reserve, &mut useless);
         useless.into_iter().for_each(|number| segments.remove(number));
         let at = (position, epoch);
         let writer = Writer::at(Arc::clone(&segments), header.generation, current, at, supply);
@@ -124,6 +131,10 @@ impl Shared {
         shared.log.start_from(epoch + 1);
         shared.begin_epochs();
         shared.publish(&held(&shared.writing));
+        if is_alone {
+            // There may be no room for another segment, and the last one may be nearly full. Nobody writes yet.
+            let _ = shared.keep_once(true);
+        }
         Ok(Some(shared))
     }
 
@@ -134,6 +145,44 @@ impl Shared {
         self.image.copy(0, &mut words);
         let all = Flushed { at: Offset(0), words: words.len() as u64 };
         self.log.append(&[all], |at| words[(at.0 / WORD) as usize]);
+    }
+
+    /// Whether what there is beside the pool, the second place included, is more than a closed pool should have.
+    fn is_above_rest(&self, writing: &Writing) -> bool {
+        let pool_bytes = self.image.bytes();
+        let segments = self.log_at_rest(writing) + self.segments.bytes(pool_bytes);
+        self.places.bytes(pool_bytes) + segments > self.at_rest(pool_bytes)
+    }
+
+    /// What a closed pool may have beside it.
+    fn at_rest(&self, pool_bytes: u64) -> u64 {
+        pool_bytes + pool_bytes / 20 + self.segments.sizes.rest
+    }
+
+    /// Bytes of the log that a closed pool needs, and of the reserve.
+    fn log_at_rest(&self, writing: &Writing) -> u64 {
+        let from = writing.obsolete_before;
+        let needed = writing.others.iter().filter(|&&number| number >= from);
+        let current = std::iter::once(writing.writer.segment());
+        let segments = needed.copied().chain(current).map(|number| self.segments.bytes_of(number));
+        segments.sum::<u64>() + self.segments.sizes.segment_min
+    }
+
+    /// See [`Durable::prepare_end`].
+    pub(super) fn prepare_end(&self) {
+        let pool_bytes = self.image.bytes();
+        let (is_above, log_bytes, generation) = {
+            let writing = held(&self.writing);
+            let generation = writing.writer.generation();
+            (self.is_above_rest(&writing), self.log_at_rest(&writing), generation)
+        };
+        let is_long = self.places.bytes(pool_bytes) / 2 + log_bytes > self.at_rest(pool_bytes);
+        let may_rest = || self.places.may_rest(generation, pool_bytes);
+        if is_above && held(&self.waiting).state == State::Based && (is_long || !may_rest()) {
+            // Without it more stays than has to.
+            let _ = self.checkpoint();
+            let _ = self.provide_spare();
+        }
     }
 
     /// See [`Durable::end`]. No other thread uses the log any more.
@@ -152,8 +201,17 @@ impl Shared {
         *written = self.log.seal_into(pages);
         pages.extend(ending(mark));
         writer.write_epoch(*written, pages).ok()?;
+        let generation = writer.generation();
         let Position { segment, at, .. } = writer.position();
         self.publish(&writing);
+        if self.is_above_rest(&writing) && self.places.may_rest(generation, self.image.bytes()) {
+            self.places.rest();
+            // Beside a small segment the next one has to be at hand.
+            let bytes = self.segments.bytes(self.image.bytes());
+            if self.segments.bytes_of(writing.writer.segment()) >= bytes {
+                held(writing.writer.supply()).drop_spare(&self.segments);
+            }
+        }
         Some(LogEnd { segment, page: at / PAGE - 1, mark })
     }
 }

@@ -45,6 +45,11 @@ impl Steps {
         Ok(resumed.map(|shared| Steps { shared }))
     }
 
+    /// As [`Durable::prepare_end`].
+    pub fn prepare_end(&self) {
+        self.shared.prepare_end();
+    }
+
     /// As [`Durable::end`].
     pub fn end(&self) -> Option<LogEnd> {
         let end = self.shared.end();
