@@ -60,6 +60,8 @@ pub struct LogUse {
     pub checkpoint_bytes: u64,
     /// Bytes written to log and checkpoints since the pool was opened.
     pub written_bytes: u64,
+    /// Of these, the log's.
+    pub logged_bytes: u64,
     /// Checkpoints made since the pool was opened.
     pub checkpoints: u64,
     /// Why changes are being refused, if they are.
@@ -451,6 +453,7 @@ impl Shared {
             log_bytes: self.log_bytes(),
             checkpoint_bytes: of(&self.checkpoint_bytes),
             written_bytes: of(&self.log_written_bytes) + of(&self.checkpoint_written_bytes),
+            logged_bytes: of(&self.log_written_bytes),
             checkpoints: of(&self.checkpoints),
             failure: held(&self.waiting).failure.clone(),
         }

@@ -196,6 +196,21 @@ fn headers_that_lie_are_refused() {
     assert!(error.contains("another pool"), "{error}");
 }
 
+/// Version 2 ends with its first checksum, and its sums follow the image.
+#[test]
+fn a_checkpoint_of_the_version_before_is_read() {
+    let disk = companions();
+    let (_, whole) = restored(disk.clone()).unwrap();
+    let former = edit(&disk, CHECKPOINT, |bytes| {
+        bytes[16 * 8..PAGE].fill(0);
+        forge(bytes, 15, 1, 2);
+        bytes.truncate(bytes.len() - PAGE);
+    });
+    assert_eq!(restored(former.clone()).unwrap().1, whole);
+    let damaged = edit(&former, CHECKPOINT, |bytes| bytes[2 * PAGE - 8] ^= 16);
+    assert!(matches!(restored(damaged), Err(RestoreError::Damaged { .. })));
+}
+
 /// A disk one of whose files says that it is larger than any disk.
 struct Endless(CrashedDisk, String);
 

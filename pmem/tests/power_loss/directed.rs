@@ -319,6 +319,33 @@ fn a_checkpoint_is_continued_by_the_epoch_that_is_open_when_it_begins() {
     assert_eq!(restored(&disk), pool.fenced());
 }
 
+/// Before the first of its headers is written, an operation returns and its epoch is written.
+#[test]
+fn what_is_written_beside_a_merge_is_there_behind_it() {
+    let disk = SimulatedDisk::of(4096, []);
+    let interrupted =
+        Arc::new(Interrupted { disk: Handle(Arc::clone(&disk)), before: Arc::default() });
+    let log = Arc::new(LineLog::new(0).unwrap());
+    let pool = Arc::new(Pool::of(&[0; WORDS], Arc::clone(&log)));
+    let steps = steps_on(Arc::clone(&interrupted) as _, &log, Arc::clone(&pool) as _);
+    steps.checkpoint().unwrap();
+    for value in 1..20 {
+        pool.operate(2 * value);
+        steps.flush().unwrap();
+        let beside = {
+            let (pool, steps) = (Arc::clone(&pool), Arc::clone(&steps));
+            move || {
+                pool.operate(2 * value + 1);
+                assert!(steps.flush().unwrap());
+            }
+        };
+        *interrupted.before.lock().unwrap() = Some(Box::new(beside));
+        assert!(steps.merge().unwrap());
+        assert!(interrupted.before.lock().unwrap().is_none());
+        assert_eq!(restored(&disk), pool.fenced());
+    }
+}
+
 /// What is written while a backup reads belongs to it no more.
 #[test]
 fn what_is_held_is_of_one_moment() {

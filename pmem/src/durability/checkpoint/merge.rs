@@ -7,7 +7,7 @@ use super::super::frame::checksum;
 use super::super::held;
 use super::super::pages::Pages;
 use super::super::writer::Position;
-use super::{Checkpoint, Header, PAGE, Places, failed};
+use super::{Checkpoint, Header, PAGE, Places, failed, file_bytes};
 use std::io;
 use std::sync::Arc;
 
@@ -19,15 +19,7 @@ pub(in super::super) struct MergedTo {
     pub(in super::super) log: Position,
 }
 
-/// The checkpoint that there is, into which the log after it can be merged.
-///
-/// | step | what an opening finds after a crash here |
-/// |---|---|
-/// | 1 the sums that the image will have are written behind it, beside those that count, durably | the checkpoint and its log |
-/// | 2 a header with these sums that names the epoch is written to the other place, durably | the same, or the next |
-/// | 3 the pages that change are written, and synced | an image of which each sector is old or new, and the whole log |
-/// | 4 the header, with the log's place behind the epoch, is written to the image's own place, durably | the same, or the next |
-/// | 5 the other place is marked as room | the new checkpoint and the log behind the epoch |
+/// The checkpoint that there is, into which the log after it can be merged; in steps, see the [module](super::super).
 pub(in super::super) struct Merge<'a> {
     places: &'a Places,
     checkpoint: Checkpoint,
@@ -63,6 +55,11 @@ impl Places {
         // Who could read the checkpoint must not read what comes.
         let is_private = |file: &dyn DiskFile| file.is_as_private().unwrap_or(false);
         if !is_base || !is_private(&**file) || !is_private(&**other) {
+            return Ok(None);
+        }
+        // One of the version before may have no place for other sums. A pool that grows in vain cuts what is too long.
+        let needed = file_bytes(image_bytes, chunk_bytes);
+        if !file.len().is_ok_and(|bytes| bytes >= needed) {
             return Ok(None);
         }
         let kept_bytes = self.kept_bytes(&**other, 1 - place).unwrap_or(0);
