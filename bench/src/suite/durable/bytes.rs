@@ -1,8 +1,9 @@
 //! Bytes written per put, once checkpoints follow one another.
 //!
 //! Single puts replace values from the end of one checkpoint to the end of the next, so that a whole log and a whole
-//! checkpoint are counted. `written` counts what goes to log and checkpoint. `written_by_process` is the kernel's
-//! count, which includes the pages of the pool's file that it writes back.
+//! checkpoint are counted: values of all keys in turn, then of one key in 100, and then of one key in 10,000.
+//! `written` counts what goes to log and checkpoint, `logged` the log's part of it. `written_by_process` is the
+//! kernel's count, which includes the pages of the pool's file that it writes back.
 
 use super::disk::written_bytes;
 use super::place::{Place, verify};
@@ -17,6 +18,12 @@ use firndex::{Durability, Engine, LogUse, Table};
 const PUTS_PER_LOOK: u64 = 1024;
 /// Salt of the order of puts.
 const ORDER: u64 = 20;
+/// One key in so many is put, and what the rows are called.
+const PARTS: [(u64, [&str; 3]); 3] = [
+    (1, ["written", "logged", "written_by_process"]),
+    (100, ["written_hot", "logged_hot", "written_by_process_hot"]),
+    (10_000, ["written_hottest", "logged_hottest", "written_by_process_hottest"]),
+];
 
 fn usage(table: &Table) -> Result<LogUse> {
     table.log()?.context("the table has no log")
@@ -28,33 +35,36 @@ pub(super) fn round(name: &str, engine: Engine, setting: &Setting) -> Result<Vec
     let table = place.filled(engine, setting, Durability::Periodic)?;
     let keys = Keys::new(setting.seed, setting.pairs);
     let order = keys.order(ORDER);
-    let mut puts = 0;
-    let mut until_next_checkpoint = || -> Result<(u64, u64, u64)> {
-        let before = usage(&table)?.checkpoints;
-        loop {
-            for _ in 0..PUTS_PER_LOOK {
-                let key = keys.key(order.apply(puts % setting.pairs));
-                table.put(key, Writer::Update.value(key))?;
-                puts += 1;
-            }
-            if usage(&table)?.checkpoints > before {
-                // Log records are written a moment after their puts. Without waiting, a window would count its puts but
-                // not their bytes.
-                table.sync()?;
-                return Ok((puts, usage(&table)?.written_bytes, written_bytes()?));
-            }
-        }
-    };
-    let (first_puts, first_written, first_counted) = until_next_checkpoint()?;
-    let (puts, written, counted) = until_next_checkpoint()?;
-    let per_put = |bytes: u64| bytes as f64 / (puts - first_puts) as f64;
     let name = named(name, Durability::Periodic);
-    let rows =
-        [("written", written - first_written), ("written_by_process", counted - first_counted)]
-            .map(|(op, bytes)| Row {
-                bytes_per_pair: Some(per_put(bytes)),
-                ..row(setting, op, &name)
-            });
+    let mut rows = Vec::new();
+    for (part, ops) in PARTS {
+        let pairs = (setting.pairs / part).max(1);
+        let mut puts = 0;
+        let mut until_next_checkpoint = || -> Result<(u64, [u64; 3])> {
+            let before = usage(&table)?.checkpoints;
+            loop {
+                for _ in 0..PUTS_PER_LOOK {
+                    let key = keys.key(order.apply(puts % pairs));
+                    table.put(key, Writer::Update.value(key))?;
+                    puts += 1;
+                }
+                if usage(&table)?.checkpoints > before {
+                    // Log records are written a moment after their puts. Without waiting, a window would count its puts
+                    // but not their bytes.
+                    table.sync()?;
+                    let LogUse { written_bytes: all, logged_bytes, .. } = usage(&table)?;
+                    return Ok((puts, [all, logged_bytes, written_bytes()?]));
+                }
+            }
+        };
+        let (first_puts, first) = until_next_checkpoint()?;
+        let (puts, last) = until_next_checkpoint()?;
+        let per_put = |bytes: u64| bytes as f64 / (puts - first_puts) as f64;
+        rows.extend(ops.into_iter().zip(first.into_iter().zip(last)).map(|(op, (from, to))| Row {
+            bytes_per_pair: Some(per_put(to - from)),
+            ..row(setting, op, &name)
+        }));
+    }
     verify(&table, setting, &[Writer::Insert, Writer::Update])?;
-    Ok(rows.into())
+    Ok(rows)
 }
