@@ -1,6 +1,7 @@
 //! What is there after kills, forks, power loss, copies, and whatever else happens to a pool.
 
 pub(crate) mod at_once;
+pub(crate) mod at_rest;
 pub(crate) mod backups;
 pub(crate) mod continued;
 pub(crate) mod creation;

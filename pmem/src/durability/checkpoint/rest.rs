@@ -23,11 +23,18 @@ impl Places {
             && (header.image_bytes, chunk_bytes, merging) == (image_bytes, self.chunk_bytes, None)
     }
 
-    /// Gives back the space of the other place, but for its first page. To be called when the pool grows no more, and
-    /// only if it [may rest](Places::may_rest). If it stays, that is no harm.
+    /// Gives back the space of the other place, but for its first page, and what only a larger pool would need. To be
+    /// called when the pool grows no more, and only if it [may rest](Places::may_rest). If it stays, that is no harm.
     pub(in super::super) fn rest(&self) {
         let Ok(Some(Checkpoint { header, .. })) = Checkpoint::open(&*self.disk) else { return };
         let mut reserved = held(&self.reserved);
+        if let Some(file) = &reserved.files[header.place] {
+            // Space was taken ahead, as for the pool.
+            let needed = file_bytes(header.image_bytes, header.chunk_bytes);
+            if file.len().is_ok_and(|bytes| bytes > needed) {
+                let _ = file.shorten(needed);
+            }
+        }
         let Some(file) = reserved.files[1 - header.place].clone() else { return };
         // First: what it is said to keep must not be looked for in a file that has it no more.
         if self.mark_as_room(&*file, 0).is_ok() {
