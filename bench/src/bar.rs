@@ -6,7 +6,7 @@ use std::io::{self, Write};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
     /// What the bar is about.
-    pub of: &'static str,
+    pub of: String,
     /// What has to be reached.
     pub wants: String,
     /// What was measured.
@@ -17,15 +17,19 @@ pub struct Bar {
 
 impl Bar {
     /// A bar for something that may be at most `bound`; `None` if it was not measured.
-    pub(crate) fn at_most(of: &'static str, bound: f64, measured: Option<f64>) -> Option<Bar> {
+    pub(crate) fn at_most(of: impl Into<String>, bound: f64, measured: Option<f64>) -> Option<Bar> {
         let wants = format!("at most {bound}");
-        measured.map(|measured| Bar { of, wants, measured, holds: measured <= bound })
+        measured.map(|measured| Bar { of: of.into(), wants, measured, holds: measured <= bound })
     }
 
     /// A bar for something that has to be at least `bound`.
-    pub(crate) fn at_least(of: &'static str, bound: f64, measured: Option<f64>) -> Option<Bar> {
+    pub(crate) fn at_least(
+        of: impl Into<String>,
+        bound: f64,
+        measured: Option<f64>,
+    ) -> Option<Bar> {
         let wants = format!("at least {bound}");
-        measured.map(|measured| Bar { of, wants, measured, holds: measured >= bound })
+        measured.map(|measured| Bar { of: of.into(), wants, measured, holds: measured >= bound })
     }
 
     /// Prints bars one after another.

@@ -34,6 +34,17 @@ pub trait ByteStore: Send + Sync {
 
     /// Returns when everything that was put before survives power loss.
     fn sync(&self) -> Result<()>;
+
+    /// Returns when nothing is left to do for the opening.
+    fn wait_until_built(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Closes the store, so that the next opening finds it closed. Returns the bytes that other processes have written
+    /// to disks for it.
+    fn close(self: Box<Self>) -> Result<u64> {
+        Ok(0)
+    }
 }
 
 /// What SIGKILL leaves of the changes that have returned.
@@ -43,4 +54,15 @@ pub struct AfterKill {
     pub text: &'static str,
     /// Whether all changes survive.
     pub is_all: bool,
+}
+
+/// After what a store still has everything when it is opened again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reopens {
+    /// Suite `open` leaves it out.
+    Never,
+    /// After it was closed.
+    Closed,
+    /// After that, and after SIGKILL.
+    Killed,
 }

@@ -1,6 +1,8 @@
 //! What to measure: the suites, and the parts of one of them.
 
 use clap::ValueEnum;
+use firndex::Durability;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// What to measure.
@@ -22,8 +24,9 @@ pub enum Suite {
     Resize,
     /// Every operation timed: percentiles up to the slowest
     Latency,
-    /// Opening a pool after a kill, and after it was closed
-    Recovery,
+    /// Opening files again, by size, closed, killed or after power loss: the first get, the first put, bytes written
+    /// (and with --peers other authors' stores)
+    Open,
     /// Bytes per pair
     Space,
     /// Lines, media blocks, flushes and fences per operation
@@ -55,10 +58,6 @@ pub enum Part {
     Checkpoints,
     /// Bytes written per put
     Bytes,
-    /// Opening after power loss
-    Open,
-    /// Opening a closed pool for one change
-    Reopen,
 }
 
 /// The choices for suite `durable` alone.
@@ -75,4 +74,67 @@ impl Choices {
     pub(crate) fn has(&self, part: Part) -> bool {
         self.parts.is_empty() || self.parts.contains(&part)
     }
+}
+
+/// What a pool of suite `open` is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
+pub enum Kind {
+    /// A table with keys and values of 8 bytes
+    Table,
+    /// A store with keys of 16 and values of 100 bytes
+    Store,
+}
+
+/// Whether a pool of suite `open` has a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
+pub enum Logging {
+    /// None
+    Process,
+    /// One that is written every 5 ms
+    Periodic,
+}
+
+impl Logging {
+    /// The durability that this is.
+    pub(crate) fn durability(self) -> Durability {
+        match self {
+            Logging::Process => Durability::Process,
+            Logging::Periodic => Durability::Periodic,
+        }
+    }
+}
+
+/// How files of suite `open` were left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum State {
+    /// Closed
+    Clean,
+    /// By a process that was killed with SIGKILL
+    Killed,
+    /// The same, and the pool has to be restored from its log
+    PowerLoss,
+}
+
+/// The choices for suite `open` alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Openings {
+    /// Numbers of pairs, each measured.
+    pub sizes: Vec<u64>,
+    /// Kinds of pools; empty: all.
+    pub kinds: Vec<Kind>,
+    /// With a log or without; empty: both.
+    pub logging: Vec<Logging>,
+    /// States; empty: all.
+    pub states: Vec<State>,
+    /// Openings in a row that change something; 0: no such rows.
+    pub restarts: u64,
+    /// Where pools are, if not beside their logs.
+    pub pools: Option<PathBuf>,
+    /// The command `firndex`, if there is one to measure.
+    pub command: Option<PathBuf>,
+}
+
+/// Those chosen, or all if none were.
+pub(crate) fn chosen<T: ValueEnum + Clone>(choice: &[T]) -> Vec<T> {
+    if choice.is_empty() { T::value_variants().to_vec() } else { choice.to_vec() }
 }

@@ -1,11 +1,11 @@
 //! The contenders that are measured.
 
-use crate::byte_store::{AfterKill, ByteStore};
+use crate::byte_store::{AfterKill, ByteStore, Reopens};
 use crate::choices::Suite;
 use crate::medium::Medium;
 use crate::row::Row;
 use crate::setting::Setting;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use firndex::Engine;
 use std::path::Path;
 
@@ -35,6 +35,11 @@ pub trait Contender: Sync {
         None
     }
 
+    /// After what suite `open` opens its store again.
+    fn reopens(&self) -> Reopens {
+        Reopens::Never
+    }
+
     /// Opens its store of byte strings with files in a directory, and creates it if necessary. Everything random
     /// follows from the seed.
     fn open_store(&self, _directory: &Path, _seed: u64) -> Result<Box<dyn ByteStore>> {
@@ -43,4 +48,16 @@ pub trait Contender: Sync {
 
     /// Runs one round of a suite that measures contenders.
     fn round(&self, suite: Suite, setting: &Setting) -> Result<Vec<Row>>;
+}
+
+/// The contender of this name whose files lie on a disk.
+pub(crate) fn on_disk<'a>(
+    contenders: &'a [Box<dyn Contender>],
+    name: &str,
+) -> Result<&'a dyn Contender> {
+    let is_it = |contender: &&dyn Contender| {
+        contender.name() == name && contender.lies_on(Medium::Disk, false)
+    };
+    let mut all = contenders.iter().map(|contender| &**contender);
+    all.find(is_it).with_context(|| format!("no contender {name} has files"))
 }

@@ -1,13 +1,13 @@
 //! Stores of byte strings in files, by any author.
 
-use crate::byte_store::{AfterKill, ByteStore, Pair};
+use crate::byte_store::{AfterKill, ByteStore, Pair, Reopens};
 use crate::choices::Suite;
 use crate::contender::Contender;
 use crate::durable_map::{DurableMap, OnDisk};
 use crate::medium::Medium;
 use crate::row::Row;
 use crate::setting::Setting;
-use crate::suite::{durable, values};
+use crate::suite::{durable, open, values};
 use anyhow::Result;
 use firndex::Engine;
 use std::path::Path;
@@ -22,6 +22,8 @@ pub struct Embedded<O> {
     pub after_power_loss: Option<&'static str>,
     /// What SIGKILL leaves; `None`: not a contender of suite `values`.
     pub after_kill: Option<AfterKill>,
+    /// After what it still has everything.
+    pub reopens: Reopens,
     /// Whether threads wait for the disk together, so that rows of many threads are worthwhile.
     pub groups: bool,
     /// Opens the store with its files in a directory, and creates it if necessary.
@@ -60,6 +62,10 @@ where
         self.after_kill
     }
 
+    fn reopens(&self) -> Reopens {
+        self.reopens
+    }
+
     fn open_store(&self, directory: &Path, _: u64) -> Result<Box<dyn ByteStore>> {
         (self.open)(directory)
     }
@@ -78,6 +84,7 @@ where
                 durable::of_map(&of_words, setting)
             }
             (Suite::Values, _) => values::round(self, setting),
+            (Suite::Open, _) => open::round(self, setting),
             _ => Ok(Vec::new()),
         }
     }

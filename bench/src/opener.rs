@@ -1,10 +1,11 @@
 //! Contenders that are maps of one type.
 
-use crate::byte_store::{AfterKill, ByteStore};
-use crate::choices::Suite;
+use crate::byte_store::{AfterKill, ByteStore, Reopens};
+use crate::choices::{Kind, Logging, Suite};
 use crate::contender::Contender;
 use crate::map::Map;
 use crate::medium::Medium;
+use crate::own;
 use crate::row::Row;
 use crate::setting::Setting;
 use crate::suite;
@@ -56,12 +57,20 @@ impl<M: Map, O: Fn(&Setting) -> Result<M> + Sync> Contender for Opener<O> {
     }
 
     fn after_kill(&self) -> Option<AfterKill> {
-        self.engine.map(|_| suite::values::AFTER_KILL)
+        self.engine.map(|_| own::AFTER_KILL)
+    }
+
+    fn reopens(&self) -> Reopens {
+        if self.engine.is_some() { Reopens::Killed } else { Reopens::Never }
     }
 
     fn open_store(&self, directory: &Path, seed: u64) -> Result<Box<dyn ByteStore>> {
         match self.engine {
-            Some(engine) => suite::values::open_own(engine, directory, seed),
+            Some(engine) => {
+                let place = own::Place::new(directory, None);
+                let options = own::options(engine, Logging::Process, &place, seed);
+                own::open(&options, Kind::Store, &place, 0)
+            }
             None => bail!("{} has no store of byte strings", self.name),
         }
     }
@@ -79,10 +88,7 @@ impl<M: Map, O: Fn(&Setting) -> Result<M> + Sync> Contender for Opener<O> {
             Suite::LoadFactor => suite::load_factor::round(name, open, setting),
             Suite::Resize => suite::resize::round(name, open, setting),
             Suite::Latency => suite::latency::round(name, open, setting),
-            Suite::Recovery => match self.engine {
-                Some(engine) => suite::recovery::round(name, engine, setting),
-                None => Ok(Vec::new()),
-            },
+            Suite::Open => suite::open::round(self, setting),
             Suite::Durable => match self.engine {
                 Some(engine) => suite::durable::of_engine(name, engine, setting),
                 None => Ok(Vec::new()),

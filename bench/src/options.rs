@@ -1,7 +1,8 @@
 //! What can be chosen on the command line.
 
-use crate::choices::{Choices, Part};
+use crate::choices::{Choices, Kind, Logging, Openings, Part, State};
 use crate::medium::Medium;
+use crate::suite::open;
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -51,9 +52,10 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', default_value = "1,2", value_parser = threads)]
     pub threads: Vec<usize>,
     /// Pairs to store, in tables sized for them in advance; k, M and G are understood [default: 14M, or as in the
-    /// suite's paper; in suite values 500k]. Suite values stores fewer where they take more than 640 MiB
-    #[arg(long, value_parser = count)]
-    pub pairs: Option<u64>,
+    /// suite's paper; in suites values and open 500k]. Suite values stores fewer where they take more than 640 MiB.
+    /// Suite open takes several numbers, as in 1M,64M
+    #[arg(long, value_delimiter = ',', value_parser = count)]
+    pub pairs: Vec<u64>,
     /// Pairs from which suite resize measures growth [default: 1M, at most pairs / 16]
     #[arg(long, value_parser = count)]
     pub grow_from: Option<u64>,
@@ -73,9 +75,24 @@ pub struct Options {
     /// Parts of suite durable [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub parts: Vec<Part>,
-    /// Directory for the pools of suite durable, such as /dev/shm [default: beside their logs in --directory]
+    /// Directory for the pools of suites durable and open, such as /dev/shm [default: beside their logs in --directory]
     #[arg(long)]
     pub pools: Option<PathBuf>,
+    /// What suite open opens: tables, stores [default: both]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub kinds: Vec<Kind>,
+    /// Durability of firndex's pools in suite open [default: both]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub durability: Vec<Logging>,
+    /// In which state suite open finds files [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub states: Vec<State>,
+    /// Openings in a row in suite open, each with 1,000 puts; 0 for none
+    #[arg(long, default_value = "60", value_parser = clap::value_parser!(u64).range(..=10_000))]
+    pub restarts: u64,
+    /// The command whose put and get suite open measures [default: firndex beside this program, if it is there]
+    #[arg(long)]
+    pub command: Option<PathBuf>,
     /// Page size to ask for
     #[arg(long, value_enum, default_value_t = PageSize::Large)]
     pub page_size: PageSize,
@@ -94,12 +111,14 @@ pub struct Options {
     /// Write a report to this file: one page with charts
     #[arg(long)]
     pub html: Option<PathBuf>,
-    /// Arguments with which this program gets to [`crate::run`] again. Suites `recovery` and `values` start it once
-    /// more, to be killed. `None`: those it was started with.
+    /// Arguments with which this program gets to [`crate::run`] again. Suites `open` and `values` start it once
+    /// more, to be closed or killed. `None`: those it was started with.
     #[arg(skip)]
     pub again: Option<Vec<OsString>>,
 }
 
+/// File name of the command that suite `open` measures.
+const COMMAND: &str = "firndex";
 /// Most bytes of a value in suite `values`.
 const VALUE_BYTES_MAX: usize = 1 << 20;
 /// Default number of pairs.
@@ -120,13 +139,29 @@ impl Options {
     /// Pairs from which growth is measured.
     pub fn grow_from(&self) -> u64 {
         self.grow_from.unwrap_or_else(|| {
-            GROW_FROM_DEFAULT.min(self.pairs.unwrap_or(PAIRS_DEFAULT) / GROW_FROM_PART)
+            let pairs = self.pairs.first().copied().unwrap_or(PAIRS_DEFAULT);
+            GROW_FROM_DEFAULT.min(pairs / GROW_FROM_PART)
         })
     }
 
     /// The choices for suite `durable`.
     pub fn durable(&self) -> Choices {
         Choices { parts: self.parts.clone(), pools: self.pools.clone() }
+    }
+
+    /// The choices for suite `open`.
+    pub fn openings(&self) -> Openings {
+        let beside = || Some(std::env::current_exe().ok()?.with_file_name(COMMAND));
+        let command = self.command.clone().or_else(|| beside().filter(|path| path.is_file()));
+        Openings {
+            sizes: if self.pairs.is_empty() { vec![open::PAIRS] } else { self.pairs.clone() },
+            kinds: self.kinds.clone(),
+            logging: self.durability.clone(),
+            states: self.states.clone(),
+            restarts: self.restarts,
+            pools: self.pools.clone(),
+            command,
+        }
     }
 
     /// Where pools are created.

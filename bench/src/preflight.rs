@@ -5,7 +5,7 @@ use crate::contender::Contender;
 use crate::ground::BYTES_PER_PAIR;
 use crate::medium::Medium;
 use crate::options::Options;
-use crate::suite::{PAPERS, Paper, pairs, paper_of};
+use crate::suite::{PAPERS, Paper, open, pairs, paper_of};
 use anyhow::{Context, Result, ensure};
 use firndex::Engine;
 use std::fs;
@@ -33,14 +33,18 @@ pub(crate) fn check(
         "no growth is left to measure from --grow-from {from} to --pairs {pairs}"
     );
     if options.media.contains(&Medium::Mapped)
-        || matches!(
-            suite,
-            Suite::Recovery | Suite::Durable | Suite::Store | Suite::Values | Suite::All
-        )
+        || matches!(suite, Suite::Open | Suite::Durable | Suite::Store | Suite::Values | Suite::All)
     {
         let directory = options.directory();
         tempfile::tempfile_in(&directory)
             .with_context(|| format!("making pools in {}", directory.display()))?;
+    }
+    ensure!(
+        options.pairs.len() <= 1 || suite == Suite::Open,
+        "only suite open takes several numbers of pairs"
+    );
+    if matches!(suite, Suite::Open | Suite::All) {
+        open::check(&options.openings(), &options.directory())?;
     }
     let papers = PAPERS.iter().filter(|paper| [paper.suite, Suite::All].contains(&suite));
     let bytes_per_pair = papers.map(|paper| paper.bytes_per_pair).max().unwrap_or(BYTES_PER_PAIR);

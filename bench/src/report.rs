@@ -3,7 +3,7 @@
 use crate::bar::Bar;
 use crate::machine::Machine;
 use crate::row::Row;
-use crate::suite::{Claim, PAPERS, durable, values};
+use crate::suite::{Claim, PAPERS, durable, open, values};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
@@ -48,6 +48,10 @@ const COLUMNS: &[Column] = &[
     ("fences", |row| number(row.fences, 2)),
     ("amplif.", |row| number(row.write_amplification, 2)),
     ("log-free", |row| percents(row.log_free)),
+    ("charged", |row| bytes(row.written_bytes)),
+    ("device", |row| bytes(row.device_bytes)),
+    ("pool", |row| bytes(row.pool_bytes)),
+    ("beside", |row| bytes(row.beside_bytes)),
     ("bytes/pair", |row| number(row.bytes_per_pair, 2)),
     ("writes", |row| number(row.writes, 2)),
     ("stashed", |row| number(row.stashed, 4)),
@@ -80,6 +84,9 @@ pub fn text(out: &mut dyn Write, machine: &Machine, rows: &[Row]) -> Result<()> 
         }
         if suite == durable::NAME {
             Bar::print(&durable::claims::bars(rows_of_suite), out)?;
+        }
+        if suite == open::NAME {
+            Bar::print(&open::claims::bars(rows_of_suite), out)?;
         }
         if suite == values::NAME {
             values::claims::print(rows_of_suite, out)?;
@@ -160,6 +167,16 @@ fn time(ns: Option<f64>) -> String {
         Some(ns) if ns < 1e4 => format!("{ns:.0}ns"),
         Some(ns) if ns < 1e7 => format!("{:.1}us", ns / 1e3),
         Some(ns) => format!("{:.1}ms", ns / 1e6),
+    }
+}
+
+/// Bytes in the unit that suits them.
+fn bytes(bytes: Option<f64>) -> String {
+    match finite(bytes) {
+        None => String::new(),
+        Some(bytes) if bytes < 1e4 => format!("{bytes:.0}B"),
+        Some(bytes) if bytes < 1e6 => format!("{:.1}kB", bytes / 1e3),
+        Some(bytes) => format!("{:.1}MB", bytes / 1e6),
     }
 }
 

@@ -27,7 +27,8 @@ pub struct Row {
     pub load_factor: Option<f64>,
     /// Operations a second, all threads together; the median over the rounds.
     pub ops_per_s: Option<f64>,
-    /// Largest less smallest of the rounds' `ops_per_s`, as a fraction of the median.
+    /// Largest less smallest of the rounds' `ops_per_s`, or of `took_s` where there is no rate, as a fraction of the
+    /// median.
     pub spread: Option<f64>,
     /// The ceiling in operations a second and thread. For look-ups and unflushed changes it is half the random lines
     /// that a thread reads a second with 16 in flight, while as many threads read. For durable changes it is the
@@ -83,6 +84,14 @@ pub struct Row {
     pub write_amplification: Option<f64>,
     /// Part of the updates that wrote no log record.
     pub log_free: Option<f64>,
+    /// Bytes that the kernel charged to a process.
+    pub written_bytes: Option<f64>,
+    /// Bytes that the device below the files wrote meanwhile, for whoever asked.
+    pub device_bytes: Option<f64>,
+    /// Bytes of a pool's file.
+    pub pool_bytes: Option<f64>,
+    /// Bytes of all files beside it.
+    pub beside_bytes: Option<f64>,
     /// Bytes per pair, everything included.
     pub bytes_per_pair: Option<f64>,
     /// Writes, counted as the suite's paper counts them.
@@ -170,17 +179,18 @@ fn median_of(group: &[Row]) -> Row {
         let mut values: Vec<f64> = group.iter().filter_map(field).collect();
         median(&mut values)
     };
-    let rates: Vec<f64> = group.iter().filter_map(|row| row.ops_per_s).collect();
-    let (least, most) = rates
-        .iter()
-        .fold((f64::INFINITY, 0.0f64), |(least, most), &rate| (least.min(rate), most.max(rate)));
     let ops_per_s = median_by(|row| row.ops_per_s);
+    let figures: Vec<f64> = group.iter().filter_map(|row| row.ops_per_s.or(row.took_s)).collect();
+    let (least, most) = figures
+        .iter()
+        .fold((f64::INFINITY, 0.0f64), |(least, most), &one| (least.min(one), most.max(one)));
     Row {
         ops_per_s,
         // One round has none.
         spread: ops_per_s
-            .filter(|rate| *rate > 0.0 && rates.len() > 1)
-            .map(|rate| (most - least) / rate),
+            .or(median_by(|row| row.took_s))
+            .filter(|median| *median > 0.0 && figures.len() > 1)
+            .map(|median| (most - least) / median),
         load_factor: median_by(|row| row.load_factor),
         ceiling: median_by(|row| row.ceiling),
         ratio: median_by(|row| row.ratio),
@@ -204,6 +214,10 @@ fn median_of(group: &[Row]) -> Row {
         fences: median_by(|row| row.fences),
         write_amplification: median_by(|row| row.write_amplification),
         log_free: median_by(|row| row.log_free),
+        written_bytes: median_by(|row| row.written_bytes),
+        device_bytes: median_by(|row| row.device_bytes),
+        pool_bytes: median_by(|row| row.pool_bytes),
+        beside_bytes: median_by(|row| row.beside_bytes),
         bytes_per_pair: median_by(|row| row.bytes_per_pair),
         writes: median_by(|row| row.writes),
         stashed: median_by(|row| row.stashed),

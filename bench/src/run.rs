@@ -1,5 +1,6 @@
 //! Rounds of suites over contenders.
 
+use crate::byte_store::Reopens;
 use crate::ceilings::Ceilings;
 use crate::choices::Suite;
 use crate::contender::Contender;
@@ -8,13 +9,14 @@ use crate::medium::Medium;
 use crate::options::{Flushes, Options, PageSize};
 use crate::row::{self, Row};
 use crate::setting::Setting;
-use crate::suite::{self, Paper, durable, paper_of, recovery, values};
-use crate::victim::{self, Order};
+use crate::suite::{self, Paper, durable, open, paper_of, values};
+use crate::victim::{self, Obeyed, Order};
 use crate::{html, machine::Machine, preflight, report};
 use anyhow::{Context, Result};
 use firndex::Engine;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Suites in the order in which `all` has them.
 const SUITES: [Suite; 15] = [
@@ -28,7 +30,7 @@ const SUITES: [Suite; 15] = [
     Suite::Latency,
     Suite::LoadFactor,
     Suite::Resize,
-    Suite::Recovery,
+    Suite::Open,
     Suite::Writes,
     Suite::Durable,
     Suite::Level,
@@ -50,16 +52,15 @@ impl Suite {
 
     /// Whether its rows are compared with the machine's ceilings.
     fn has_ceilings(self) -> bool {
-        let is_of_files = matches!(self, Suite::Values | Suite::Durable | Suite::Recovery);
+        let is_of_files = matches!(self, Suite::Values | Suite::Durable | Suite::Open);
         !is_of_files && !matches!(self, Suite::Space | Suite::Writes) && paper_of(self).is_none()
     }
 
     /// The media on which it runs.
     fn media(self, options: &Options) -> Vec<Medium> {
         match self {
-            Suite::Recovery => vec![Medium::Mapped],
             Suite::Writes => vec![Medium::Count],
-            Suite::Durable | Suite::Values => vec![Medium::Disk],
+            Suite::Durable | Suite::Values | Suite::Open => vec![Medium::Disk],
             Suite::Level | Suite::Rewo | Suite::Pfht => {
                 paper_of(self).map_or(Vec::new(), |paper| paper.media.to_vec())
             }
@@ -75,8 +76,8 @@ impl Suite {
     fn flushes(self, options: &Options) -> Vec<bool> {
         match (self, options.flushes) {
             // Nothing is timed, or nothing is flushed.
-            (Suite::Recovery | Suite::Space | Suite::Writes, _) => vec![false],
-            (Suite::Durable | Suite::Values, _) => vec![false],
+            (Suite::Space | Suite::Writes, _) => vec![false],
+            (Suite::Durable | Suite::Values | Suite::Open, _) => vec![false],
             (_, Flushes::None) => vec![false],
             (_, Flushes::Real) => vec![true],
             (_, Flushes::Both) => vec![false, true],
@@ -89,7 +90,7 @@ impl Suite {
             // Suite `durable` chooses its threads itself.
             Suite::Space | Suite::Writes | Suite::Durable => vec![1],
             // Several of the stores have one writer at a time.
-            Suite::Values => vec![1],
+            Suite::Values | Suite::Open => vec![1],
             _ => options.threads.clone(),
         }
     }
@@ -106,15 +107,14 @@ impl Suite {
     fn takes(self, contender: &dyn Contender, options: &Options) -> bool {
         match self {
             // Engines differ little there, so one stands for all.
-            Suite::Durable | Suite::Values
+            Suite::Durable | Suite::Values | Suite::Open
                 if options.engines.is_empty() && contender.engine().is_some() =>
             {
                 contender.engine() == Some(Engine::ALL[0])
             }
             Suite::Values => contender.after_kill().is_some(),
-            Suite::Store | Suite::LoadFactor | Suite::Recovery | Suite::Writes => {
-                contender.engine().is_some()
-            }
+            Suite::Open => contender.reopens() != Reopens::Never,
+            Suite::Store | Suite::LoadFactor | Suite::Writes => contender.engine().is_some(),
             Suite::Resize | Suite::Space => contender.grows(),
             // Measured by itself.
             Suite::Level | Suite::Rewo | Suite::Pfht | Suite::Ceilings | Suite::All => false,
@@ -126,7 +126,8 @@ impl Suite {
 /// Measures, prints the rows as a table to `out`, and writes the requested files. `progress` is told what is being
 /// measured.
 ///
-/// In a process that suite `recovery` or `values` has started, this fills a pool instead and waits to be killed.
+/// In a process that suite `open` or `values` has started, this does what it was ordered to instead, and waits to be
+/// told to close, or killed.
 pub fn run(
     suite: Suite,
     options: &Options,
@@ -134,7 +135,7 @@ pub fn run(
     out: &mut dyn Write,
     progress: &dyn Fn(&str),
 ) -> Result<Vec<Row>> {
-    if victim::fill_if_ordered(|order| fill(order, contenders))? {
+    if victim::obey_if_ordered(|order| obey(order, contenders))? {
         return Ok(Vec::new());
     }
     preflight::check(suite, options, contenders)?;
@@ -143,7 +144,8 @@ pub fn run(
             .context("asking the kernel for small pages")?;
     }
     let machine = Machine::look(&options.directory());
-    let runner = Runner { options, contenders: choose(options, contenders), progress };
+    let runner =
+        Runner { options, contenders: choose(options, contenders), kept: Arc::default(), progress };
     let suites = suite.parts(options);
     let mut rows = Vec::new();
     for round in 1..=options.runs {
@@ -162,12 +164,12 @@ pub fn run(
     Ok(rows)
 }
 
-/// Fills what a process that will be killed was ordered to, and returns it open.
-fn fill(order: &Order, contenders: &[Box<dyn Contender>]) -> Result<Box<dyn Send>> {
-    Ok(match order {
-        Order::Table(order) => Box::new(recovery::fill(order)?),
-        Order::Store(order) => Box::new(values::fill(order, contenders)?),
-    })
+/// Does what a process was ordered to, and leaves open what it has opened.
+fn obey(order: &Order, contenders: &[Box<dyn Contender>]) -> Result<Obeyed> {
+    match order {
+        Order::Load(order) => values::load(order, contenders),
+        Order::Open(order) => open::obey(order, contenders),
+    }
 }
 
 /// The command that started this program. Of the program's path it has only the name, which is enough elsewhere.
@@ -185,6 +187,7 @@ fn command() -> String {
 struct Runner<'a> {
     options: &'a Options,
     contenders: Vec<&'a dyn Contender>,
+    kept: Arc<open::Kept>,
     progress: &'a dyn Fn(&str),
 }
 
@@ -287,6 +290,8 @@ impl Runner<'_> {
             grow_from: options.grow_from(),
             again: options.again.clone(),
             durable: options.durable(),
+            openings: options.openings(),
+            kept: Arc::clone(&self.kept),
             ceilings: None,
         }
     }
@@ -329,7 +334,7 @@ fn name(suite: Suite) -> &'static str {
         Suite::LoadFactor => "load-factor",
         Suite::Resize => "resize",
         Suite::Latency => "latency",
-        Suite::Recovery => "recovery",
+        Suite::Open => open::NAME,
         Suite::Space => "space",
         Suite::Writes => "writes",
         Suite::Durable => durable::NAME,

@@ -1,11 +1,13 @@
 //! What one measurement is of.
 
 use crate::ceilings::Ceilings;
-use crate::choices::Choices;
+use crate::choices::{Choices, Openings};
 use crate::medium::Medium;
 use crate::row::Row;
+use crate::suite::open;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What one measurement is of.
 #[derive(Debug, Clone)]
@@ -30,7 +32,7 @@ pub struct Setting {
     pub threads: usize,
     /// Keys per call.
     pub batch: usize,
-    /// Bytes of a value. Only suite `values` has values larger or smaller than a word.
+    /// Bytes of a value. Only suites `values` and `open` have values larger or smaller than a word.
     pub value_bytes: usize,
     /// Skew of zipfian requests.
     pub skew: f64,
@@ -42,6 +44,10 @@ pub struct Setting {
     pub again: Option<Vec<OsString>>,
     /// The choices for suite `durable`.
     pub durable: Choices,
+    /// The choices for suite `open`.
+    pub openings: Openings,
+    /// Files that suite `open` keeps from round to round.
+    pub kept: Arc<open::Kept>,
     /// What to compare the rates with.
     pub ceilings: Option<Ceilings>,
 }

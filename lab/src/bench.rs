@@ -36,6 +36,7 @@ Examples:
   firndex-lab bench rewo --pairs 2M --threads 1           the same for another, on slow memory, too
   firndex-lab bench pfht --pairs 2M --threads 1           classic tables, as in another paper
   firndex-lab bench durable --directory . --pairs 8M      what surviving power loss costs, on the disk here
+  firndex-lab bench open --pairs 1M,64M --kinds table     opening pools of two sizes, closed, killed, restored
   firndex-lab bench durable --parts puts --peers          durable puts, against embedded stores
   firndex-lab bench micro --peers --flushes none          against other authors' maps")]
 pub(crate) struct Arguments {

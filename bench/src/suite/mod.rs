@@ -5,9 +5,9 @@ pub mod latency;
 pub mod level;
 pub mod load_factor;
 pub mod micro;
+pub mod open;
 pub mod paper;
 pub mod pfht;
-pub mod recovery;
 pub mod resize;
 pub mod rewo;
 pub mod space;
@@ -32,6 +32,10 @@ pub fn paper_of(suite: Suite) -> Option<&'static Paper> {
 /// Pairs to store in a suite.
 pub(crate) fn pairs(suite: Suite, options: &Options) -> u64 {
     let of_paper = paper_of(suite).and_then(|paper| paper.pairs);
-    let default = if suite == Suite::Values { values::PAIRS } else { PAIRS_DEFAULT };
-    options.pairs.or(of_paper).unwrap_or(default)
+    let default = match suite {
+        Suite::Values => values::PAIRS,
+        Suite::Open => open::PAIRS,
+        _ => PAIRS_DEFAULT,
+    };
+    options.pairs.first().copied().or(of_paper).unwrap_or(default)
 }

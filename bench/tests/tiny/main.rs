@@ -6,6 +6,7 @@ mod durable;
 mod full;
 mod iceberg;
 mod level;
+mod open;
 mod pfht;
 mod refusals;
 mod rewo;
@@ -35,6 +36,7 @@ fn options(arguments: &str) -> Options {
         ("--runs", "1"),
         ("--threads", "1,2"),
         ("--grow-from", "500"),
+        ("--restarts", "2"),
     ];
     for (name, value) in tiny {
         if !words.contains(&name) {
@@ -98,10 +100,10 @@ fn has_percentiles(row: &Row) -> bool {
     percentiles.iter().all(|percentile| percentile.is_some()) && percentiles.is_sorted()
 }
 
-/// Not a test of anything: what suites `recovery` and `values` start and kill.
+/// Not a test of anything: what suites `open` and `values` start.
 #[test]
 fn filler() {
-    if std::env::var_os("FIRNDEX_BENCH_FILL").is_some() {
+    if std::env::var_os("FIRNDEX_BENCH_ORDER").is_some() {
         run_with(Suite::Values, &options(""), &values::all()).unwrap();
     }
 }

@@ -4,6 +4,7 @@ use crate::options;
 use bench::Options;
 use bench::choices::Suite;
 use bench::suite::PAPERS;
+use clap::Parser;
 use firndex::Engine;
 use std::path::Path;
 
@@ -41,6 +42,44 @@ fn what_cannot_work_is_refused_before_anything_is_measured() {
     }
     let message = refusal(Suite::Micro, &options("--pairs 99999999G"));
     assert!(message.contains("memory"), "{message}");
+    let message = refusal(Suite::Micro, &options("--pairs 1k,2k"));
+    assert!(message.contains("several numbers of pairs"), "{message}");
+}
+
+#[test]
+fn openings_need_their_directories_room_and_command() {
+    let missing = Some(std::path::PathBuf::from("/nowhere/at/all"));
+    let wrong = [
+        Options { directory: missing.clone(), ..options("") },
+        Options { pools: missing.clone(), ..options("") },
+        Options { command: missing, ..options("") },
+    ];
+    for options in wrong {
+        let message = refusal(Suite::Open, &options);
+        assert!(message.contains("/nowhere/at/all"), "{message}");
+    }
+    let message = refusal(Suite::Open, &options("--pairs 1k,99999999G"));
+    assert!(message.contains("need at least"), "{message}");
+    let nowhere = Options { engines: vec!["nobody".into()], ..options("") };
+    assert!(refusal(Suite::Open, &nowhere).contains("nobody"));
+}
+
+#[test]
+fn unknown_kinds_states_and_sizes_are_no_options() {
+    let wrong = [
+        "--kinds tables",
+        "--states dirty",
+        "--durability always",
+        "--pairs 0",
+        "--pairs 1k,0",
+        "--restarts many",
+        "--restarts 10001",
+    ];
+    for arguments in wrong {
+        let words = ["bench"].into_iter().chain(arguments.split(' '));
+        let error = crate::CommandLine::try_parse_from(words).err().expect(arguments);
+        assert!(error.to_string().contains(arguments.split(' ').next().unwrap()), "{error}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Stores of byte strings of other authors, sound ones and broken ones.
 
 use anyhow::Result;
-use bench::{AfterKill, ByteStore, Contender, Embedded, Pair, See};
+use bench::{AfterKill, ByteStore, Contender, Embedded, Pair, Reopens, See};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -119,6 +119,7 @@ pub(crate) fn other(fault: Fault) -> Box<dyn Contender> {
         version: "0".into(),
         after_power_loss: Some("every put"),
         after_kill: Some(AfterKill { text: "every put", is_all: true }),
+        reopens: Reopens::Killed,
         groups: false,
         open: move |directory: &Path| {
             Ok(Box::new(Other::open(directory, fault)?) as Box<dyn ByteStore>)

@@ -1,7 +1,6 @@
 //! What each suite's rows say, of every engine.
 
 use crate::{by, engines, has_percentiles, has_rate, has_ratio, is_positive, of, options, run};
-use bench::Row;
 use bench::choices::Suite;
 use clap::ValueEnum;
 use std::collections::HashMap;
@@ -152,20 +151,6 @@ fn resize_holds_growth_against_a_table_sized_in_advance() {
         }
     }
     assert!(of(&rows, "stall").iter().all(|row| row.contender == "machine"));
-}
-
-#[test]
-fn recovery_opens_after_a_kill_and_after_closing() {
-    let rows = run(Suite::Recovery, "");
-    let ends = ["", "_put", "_built"];
-    for op in ["open", "open_clean"].iter().flat_map(|op| ends.map(|end| format!("{op}{end}"))) {
-        for engine in engines() {
-            let found = by(&rows, engine, &op);
-            let is_whole = |row: &&Row| has_rate(row) && row.pairs == Some(4000);
-            assert!(found.len() == 2 && found.iter().all(is_whole), "{found:?}");
-            assert!(found.iter().all(|row| row.medium.as_deref() == Some("mapped")));
-        }
-    }
 }
 
 #[test]

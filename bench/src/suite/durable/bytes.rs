@@ -5,12 +5,12 @@
 //! `written` counts what goes to log and checkpoint, `logged` the log's part of it. `written_by_process` is the
 //! kernel's count, which includes the pages of the pool's file that it writes back.
 
-use super::disk::written_bytes;
 use super::place::{Place, verify};
 use super::rows::{named, row};
 use crate::keys::{Keys, Writer};
 use crate::row::Row;
 use crate::setting::Setting;
+use crate::written;
 use anyhow::{Context, Result};
 use firndex::{Durability, Engine, LogUse, Table};
 
@@ -54,7 +54,7 @@ pub(super) fn round(name: &str, engine: Engine, setting: &Setting) -> Result<Vec
                     // but not their bytes.
                     table.sync()?;
                     let LogUse { written_bytes: all, logged_bytes, .. } = usage(&table)?;
-                    return Ok((puts, [all, logged_bytes, written_bytes()?]));
+                    return Ok((puts, [all, logged_bytes, written::by_this_process()?]));
                 }
             }
         };

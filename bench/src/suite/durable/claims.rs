@@ -43,8 +43,6 @@ pub fn bars(rows: &[Row]) -> Vec<Bar> {
     let block = rows.find("overwrite_direct", "machine", 1, |row| row.p999_ns);
     let beyond_ms = longest.zip(block).map(|(longest, block)| (longest - block) / 1e6);
     let written = rows.find("written", "-periodic", 1, |row| row.bytes_per_pair);
-    let is_opened = |row: &&Row| row.op == "open_after_power_loss";
-    let opened = rows.0.iter().filter(is_opened).find_map(|row| row.ratio);
     let all = [
         Bar::at_most("update, processor time with a log to without", 1.15, cpu("update")),
         Bar::at_most("remove, the same", 1.15, cpu("remove")),
@@ -66,7 +64,6 @@ pub fn bars(rows: &[Row]) -> Vec<Bar> {
         ),
         Bar::at_most("longest update beyond the disk's p99.9, ms", 10.0, beyond_ms),
         Bar::at_most("bytes written per put", 120.0, written),
-        Bar::at_most("opening to reading", 3.0, opened),
     ];
     all.into_iter().flatten().collect()
 }

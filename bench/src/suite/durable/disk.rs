@@ -1,4 +1,4 @@
-//! The bare disk: blocks written one by one, files read, and what the kernel counts of both.
+//! The bare disk: blocks written one by one, and files read.
 
 use crate::latencies::Latencies;
 use crate::row::Row;
@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -111,15 +111,12 @@ pub(super) fn write_blocks(directory: &Path, blocks_max: u64) -> Result<[Blocks;
     Ok([appended, overwritten, past_cache])
 }
 
-/// Reads all files of a directory with `threads` threads, past the page cache; returns bytes and seconds.
-pub(super) fn read_files(directory: &Path, threads: usize) -> Result<(u64, f64)> {
+/// Reads files with `threads` threads, past the page cache; returns bytes and seconds.
+pub(crate) fn read_files(paths: &[PathBuf], threads: usize) -> Result<(u64, f64)> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(directory)? {
-        let path = entry?.path();
-        if path.is_file() {
-            let bytes = fs::metadata(&path)?.len();
-            files.push((open_direct(&path, OFlags::empty())?, bytes));
-        }
+    for path in paths {
+        let bytes = fs::metadata(path)?.len();
+        files.push((open_direct(path, OFlags::empty())?, bytes));
     }
     let chunks: Vec<(&File, u64)> = files
         .iter()
@@ -136,14 +133,4 @@ pub(super) fn read_files(directory: &Path, threads: usize) -> Result<(u64, f64)>
     })?;
     let bytes = done.into_iter().sum::<Result<u64>>()?;
     Ok((bytes, timing.elapsed_s))
-}
-
-/// Bytes that this process has caused to be written to disks, as the kernel counts them; includes pages of mapped
-/// files.
-pub(super) fn written_bytes() -> Result<u64> {
-    const SOURCE: &str = "/proc/self/io";
-    let text = fs::read_to_string(SOURCE).context(SOURCE)?;
-    let line = text.lines().find_map(|line| line.strip_prefix("write_bytes:"));
-    line.and_then(|line| line.trim().parse().ok())
-        .with_context(|| format!("{SOURCE} does not tell the bytes written"))
 }

@@ -11,21 +11,18 @@
 //! | `look-ups` | `get_beside_writer` with a log and without, `get_checkpointing` and `get_after_checkpoint`; `CPU` is the reader's processor time, which others on the machine do not take |
 //! | `checkpoints` | how long single updates take while a checkpoint is made |
 //! | `bytes` | bytes written per put |
-//! | `open` | opening after power loss, beside reading the same files |
-//! | `reopen` | opening a closed pool, one put, `sync` and closing: time, and bytes written |
 
 mod beside;
 mod bytes;
 pub mod claims;
 mod disk;
-mod opening;
 mod periodic;
 mod place;
 mod puts;
-mod reopening;
 mod rows;
 
-pub(crate) use rows::NAME;
+pub(crate) use disk::read_files;
+pub(crate) use rows::{NAME, named};
 
 use crate::choices::Part;
 use crate::durable_map::{DurableMap, OnDisk, Open};
@@ -34,7 +31,6 @@ use crate::setting::Setting;
 use anyhow::Result;
 use firndex::{Durability, Engine, Table};
 use place::Place;
-use rows::named;
 use std::path::Path;
 
 /// One round of everything, for one of firndex's engines.
@@ -57,12 +53,6 @@ pub fn of_engine(name: &str, engine: Engine, setting: &Setting) -> Result<Vec<Ro
     }
     if choices.has(Part::Bytes) {
         rows.extend(bytes::round(name, engine, setting)?);
-    }
-    if choices.has(Part::Open) {
-        rows.extend(opening::round(name, engine, setting)?);
-    }
-    if choices.has(Part::Reopen) {
-        rows.extend(reopening::round(name, engine, setting)?);
     }
     Ok(rows)
 }

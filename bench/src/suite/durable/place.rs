@@ -47,11 +47,6 @@ impl Place {
         &self.pool
     }
 
-    /// The directory of the log and the checkpoint.
-    pub(super) fn logs(&self) -> &Path {
-        &self.logs
-    }
-
     /// How to open the pool.
     pub(super) fn options(
         &self,

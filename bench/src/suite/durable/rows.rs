@@ -9,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 pub(crate) const NAME: &str = "durable";
 
 /// The contender's name for an engine in a mode.
-pub(super) fn named(name: &str, durability: Durability) -> String {
+pub(crate) fn named(name: &str, durability: Durability) -> String {
     let mode = match durability {
         Durability::Commit => "commit",
         Durability::Periodic => "periodic",

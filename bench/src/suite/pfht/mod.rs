@@ -123,6 +123,8 @@ mod tests {
             grow_from: 500,
             again: None,
             durable: Default::default(),
+            openings: Default::default(),
+            kept: Default::default(),
             ceilings: None,
         }
     }

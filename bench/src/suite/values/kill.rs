@@ -1,40 +1,27 @@
 //! What SIGKILL leaves, and how long opening it takes.
 
-use super::contents::Contents;
 use super::rows::{files_in, lists, row};
 use crate::byte_store::{AfterKill, ByteStore};
-use crate::contender::Contender;
+use crate::contender::{self, Contender};
+use crate::contents::Contents;
+use crate::files::allocated_bytes;
 use crate::keys::Writer;
-use crate::medium::Medium;
 use crate::row::Row;
 use crate::setting::Setting;
-use crate::victim::{self, Order, StoreOrder};
+use crate::victim::{LoadOrder, Obeyed, Order, Victim};
 use anyhow::{Context, Result, ensure};
-use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::time::Instant;
 
-/// Bytes of a block as `stat` counts them.
-const BLOCK_BYTES: u64 = 512;
-
 /// Loads what was ordered into the store of a contender, and leaves it open.
-pub(crate) fn fill(
-    order: &StoreOrder,
-    contenders: &[Box<dyn Contender>],
-) -> Result<Box<dyn ByteStore>> {
-    let is_it = |contender: &&dyn Contender| {
-        contender.name() == order.contender && contender.lies_on(Medium::Disk, false)
-    };
-    let mut all = contenders.iter().map(|contender| &**contender);
-    let contender = all.find(is_it).context("no such contender")?;
+pub(crate) fn load(order: &LoadOrder, contenders: &[Box<dyn Contender>]) -> Result<Obeyed> {
+    let contender = contender::on_disk(contenders, &order.contender)?;
     let store = contender.open_store(&order.directory, order.seed)?;
     let contents = Contents::new(order.seed, order.pairs, order.value_bytes);
     for numbers in lists(order.pairs) {
         let words: Vec<u64> = numbers.map(|number| contents.word(number)).collect();
         store.put(&contents.pairs_of(&words, Writer::Insert).pairs())?;
     }
-    Ok(store)
+    Ok(Obeyed { report: String::new(), close: Box::new(move || store.close()) })
 }
 
 /// Loads a store in a process that is then killed, and opens the store.
@@ -46,15 +33,15 @@ pub(super) fn rows(
 ) -> Result<Vec<Row>> {
     let directory = files_in(&setting.directory)?;
     let path = directory.path();
-    let order = StoreOrder {
+    let order = LoadOrder {
         contender: contender.name().to_owned(),
         directory: path.to_owned(),
         pairs: setting.pairs,
         value_bytes: setting.value_bytes,
         seed: setting.seed,
     };
-    victim::fill_and_kill(&Order::Store(order), setting)?;
-    let bytes = bytes_in(path).with_context(|| format!("measuring {}", path.display()))?;
+    Victim::obeying(&Order::Load(order), setting)?.kill()?;
+    let bytes = allocated_bytes(path).with_context(|| format!("measuring {}", path.display()))?;
 
     let started = Instant::now();
     let store = contender.open_store(path, setting.seed).context("opening after SIGKILL")?;
@@ -98,19 +85,4 @@ fn count(store: &dyn ByteStore, contents: &Contents) -> Result<u64> {
     }
     ensure!(wrong == 0, "after SIGKILL {wrong} keys have values that nobody stored under them");
     Ok(right)
-}
-
-/// Size of the files below a directory.
-fn bytes_in(directory: &Path) -> Result<u64> {
-    let mut bytes = 0;
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        let metadata = entry.metadata()?;
-        bytes += if metadata.is_dir() {
-            bytes_in(&entry.path())?
-        } else {
-            metadata.blocks() * BLOCK_BYTES
-        };
-    }
-    Ok(bytes)
 }

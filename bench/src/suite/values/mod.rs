@@ -17,22 +17,18 @@
 //! it runs.
 
 pub mod claims;
-mod contents;
 mod kill;
-mod own;
 mod rows;
 mod trial;
 
-pub(crate) use kill::fill;
-pub(crate) use own::{AFTER_KILL, open_own};
-pub(crate) use rows::NAME;
+pub(crate) use kill::load;
+pub(crate) use rows::{NAME, files_in};
 
 use crate::contender::Contender;
+use crate::contents::{Contents, KEY_BYTES};
 use crate::row::Row;
 use crate::setting::Setting;
 use anyhow::Result;
-use contents::Contents;
-use rows::files_in;
 use trial::Trial;
 
 /// Pairs by default.
@@ -41,7 +37,7 @@ pub(crate) const PAIRS: u64 = 500_000;
 const BYTES_MAX: u64 = 640 << 20;
 /// The pairs to store if `asked` pairs were asked for.
 pub fn pairs(asked: u64, value_bytes: usize) -> u64 {
-    asked.min(BYTES_MAX / (contents::KEY_BYTES + value_bytes) as u64)
+    asked.min(BYTES_MAX / (KEY_BYTES + value_bytes) as u64)
 }
 
 /// One round of one contender with values of one size.

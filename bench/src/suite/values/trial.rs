@@ -1,8 +1,8 @@
 //! Every operation by itself, on one store that stays open.
 
-use super::contents::Contents;
 use super::rows::{lists, row};
 use crate::byte_store::ByteStore;
+use crate::contents::Contents;
 use crate::crew::refuse_wrong;
 use crate::keys::Writer;
 use crate::row::Row;

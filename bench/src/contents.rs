@@ -4,8 +4,8 @@ use crate::byte_store::Pair;
 use crate::keys::{Keys, Writer};
 use workload::{Permutation, Random};
 
-/// Bytes of a key.
-pub(super) const KEY_BYTES: usize = 16;
+/// Bytes of a key of a store.
+pub(crate) const KEY_BYTES: usize = 16;
 /// Bytes of the word with which a key or a value begins.
 const WORD_BYTES: usize = 8;
 /// Where a value's noise may begin. This much noise stays in a cache near the processor, so comparing costs little.
@@ -15,38 +15,44 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Keys and values of one size. A key follows from a word. A value follows from the word and its writer: first another
 /// word, then noise from a place that the word selects. So no two values are alike, and none compresses.
-pub(super) struct Contents {
+pub(crate) struct Contents {
     keys: Keys,
     noise: Vec<u8>,
+    key_bytes: usize,
     value_bytes: usize,
 }
 
 impl Contents {
+    /// The same with keys of so many bytes, at least a word and at most [`KEY_BYTES`].
+    pub(crate) fn with_keys_of(self, key_bytes: usize) -> Contents {
+        Contents { key_bytes: key_bytes.clamp(WORD_BYTES, KEY_BYTES), ..self }
+    }
+
     /// Contents of `pairs` pairs.
-    pub(super) fn new(seed: u64, pairs: u64, value_bytes: usize) -> Contents {
+    pub(crate) fn new(seed: u64, pairs: u64, value_bytes: usize) -> Contents {
         let words = (NOISE_STARTS + value_bytes).div_ceil(WORD_BYTES);
         let mut random = Random::new(seed);
         let noise = (0..words).flat_map(|_| random.word().to_le_bytes()).collect();
-        Contents { keys: Keys::new(seed, pairs), noise, value_bytes }
+        Contents { keys: Keys::new(seed, pairs), noise, key_bytes: KEY_BYTES, value_bytes }
     }
 
     /// Number of pairs.
-    pub(super) fn pairs(&self) -> u64 {
+    pub(crate) fn pairs(&self) -> u64 {
         self.keys.count()
     }
 
     /// The word of the pair of this number.
-    pub(super) fn word(&self, number: u64) -> u64 {
+    pub(crate) fn word(&self, number: u64) -> u64 {
         self.keys.key(number)
     }
 
     /// The word of a pair that is never stored.
-    pub(super) fn absent(&self, number: u64) -> u64 {
+    pub(crate) fn absent(&self, number: u64) -> u64 {
         self.keys.absent(number)
     }
 
     /// The pairs' numbers in the order that `salt` names.
-    pub(super) fn order(&self, salt: u64) -> Permutation {
+    pub(crate) fn order(&self, salt: u64) -> Permutation {
         self.keys.order(salt)
     }
 
@@ -60,25 +66,27 @@ impl Contents {
 
     /// Whether the value is what this writer has stored under the word's key.
     #[inline]
-    pub(super) fn is_value(&self, word: u64, writer: Writer, found: &[u8]) -> bool {
+    pub(crate) fn is_value(&self, word: u64, writer: Writer, found: &[u8]) -> bool {
         let (first, rest) = self.parts(word, writer);
         let head = self.value_bytes.min(WORD_BYTES);
         found.len() == self.value_bytes && found[..head] == first[..head] && found[head..] == *rest
     }
 
     /// The keys of these words.
-    pub(super) fn keys(&self, words: &[u64]) -> List {
+    pub(crate) fn keys(&self, words: &[u64]) -> List {
         let keys = words.iter().map(|&word| {
             let mut key = [0; KEY_BYTES];
             key[..WORD_BYTES].copy_from_slice(&word.to_be_bytes());
             key[WORD_BYTES..].copy_from_slice(&word.wrapping_mul(SPREAD).to_be_bytes());
             key
         });
-        List { keys: keys.collect(), values: Vec::new(), value_bytes: self.value_bytes }
+        let keys = keys.collect();
+        let (key_bytes, value_bytes) = (self.key_bytes, self.value_bytes);
+        List { keys, values: Vec::new(), key_bytes, value_bytes }
     }
 
     /// The keys of these words, and the values that the writer stores under them.
-    pub(super) fn pairs_of(&self, words: &[u64], writer: Writer) -> List {
+    pub(crate) fn pairs_of(&self, words: &[u64], writer: Writer) -> List {
         let mut list = self.keys(words);
         list.values.reserve_exact(words.len() * self.value_bytes);
         for &word in words {
@@ -91,22 +99,23 @@ impl Contents {
 }
 
 /// Keys, and their values if it is a list of pairs.
-pub(super) struct List {
+pub(crate) struct List {
     keys: Vec<[u8; KEY_BYTES]>,
     values: Vec<u8>,
+    key_bytes: usize,
     value_bytes: usize,
 }
 
 impl List {
     /// The keys alone.
-    pub(super) fn keys(&self) -> Vec<&[u8]> {
-        self.keys.iter().map(|key| &key[..]).collect()
+    pub(crate) fn keys(&self) -> Vec<&[u8]> {
+        self.keys.iter().map(|key| &key[..self.key_bytes]).collect()
     }
 
     /// Keys with their values.
-    pub(super) fn pairs(&self) -> Vec<Pair<'_>> {
+    pub(crate) fn pairs(&self) -> Vec<Pair<'_>> {
         let values = self.values.chunks_exact(self.value_bytes);
-        self.keys.iter().map(|key| &key[..]).zip(values).collect()
+        self.keys.iter().map(|key| &key[..self.key_bytes]).zip(values).collect()
     }
 }
 
