@@ -81,7 +81,8 @@ fn iceberght() {
 /// RocksDB has a C interface, so it needs no shim.
 const ROCKSDB: &str = "/usr/include/rocksdb/version.h";
 
-const CRATES: [&str; 7] = ["dashmap", "fjall", "heed", "papaya", "redb", "scc", "sled"];
+const CRATES: [&str; 8] =
+    ["candystore", "dashmap", "fjall", "heed", "papaya", "redb", "scc", "sled"];
 
 fn rocksdb() {
     println!("cargo::rustc-check-cfg=cfg(has_rocksdb)");

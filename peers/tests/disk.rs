@@ -1,7 +1,7 @@
 //! Every embedded store keeps what it is given, in every mode: the suites check each answer.
 
 use bench::choices::Suite;
-use bench::{ByteStore, Contender, Row};
+use bench::{ByteStore, Contender, Reopens, Row};
 use clap::Parser;
 use std::ffi::OsString;
 
@@ -24,10 +24,10 @@ fn by<'a>(rows: &'a [Row], contender: &dyn Contender, op: &str) -> &'a Row {
     rows.iter().find(is_it).unwrap_or_else(|| panic!("no row {op} of {}", contender.name()))
 }
 
-/// Not a test of anything: what suite `values` starts and kills.
+/// Not a test of anything: what suites `open` and `values` start.
 #[test]
 fn filler() {
-    if std::env::var_os("FIRNDEX_BENCH_FILL").is_some() {
+    if std::env::var_os("FIRNDEX_BENCH_ORDER").is_some() {
         rows(Suite::Values, "--pairs 1");
     }
 }
@@ -39,7 +39,9 @@ fn every_store_is_measured_and_answers_rightly() {
     for contender in peers::disk::contenders() {
         // Modes after which power loss leaves nothing certain have no rows.
         if !rows.iter().any(|row| row.contender == contender.name()) {
-            assert!(contender.after_kill().is_some(), "{}", contender.name());
+            let is_elsewhere =
+                contender.after_kill().is_some() || contender.reopens() != Reopens::Never;
+            assert!(is_elsewhere, "{}", contender.name());
             continue;
         }
         measured += 1;
@@ -72,6 +74,28 @@ fn every_store_keeps_after_a_kill_what_it_promises() {
         }
     }
     assert!(measured >= 5, "{measured}");
+}
+
+#[test]
+fn every_store_opens_again_as_it_was_left() {
+    let rows = rows(Suite::Open, "--pairs 3000 --restarts 2");
+    let mut measured = 0;
+    for contender in peers::disk::contenders() {
+        if contender.reopens() == Reopens::Never {
+            continue;
+        }
+        measured += 1;
+        for op in ["clean_first_get", "clean_first_put", "restarts_closed", "at_rest"] {
+            by(&rows, &*contender, op);
+        }
+        let found = rows.iter().any(|row| {
+            row.op == "killed_first_get"
+                && row.contender == contender.name()
+                && row.took_s > Some(0.0)
+        });
+        assert_eq!(found, contender.reopens() == Reopens::Killed, "{}", contender.name());
+    }
+    assert!(measured >= 6, "{measured}");
 }
 
 /// Values of all sizes, absent keys, keys removed twice and lists of one.

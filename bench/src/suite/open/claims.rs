@@ -44,6 +44,8 @@ impl Own<'_> {
             let (small, large) = ends.unzip();
             all.push(Bar::at_most(format!("{name}, {of}"), bound, large));
             if self.has_sizes() {
+                // Nothing is written to a disk for files in /dev/shm.
+                let small = small.filter(|small| *small > 0.0);
                 let growth = large.zip(small).map(|(large, small)| large / small);
                 let of = format!("{name}, {of}, to the smallest");
                 all.push(Bar::at_most(of, GROWTH, growth));
