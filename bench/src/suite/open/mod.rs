@@ -27,7 +27,8 @@
 //! | `power_loss` | a process has put a quarter of the pairs since a checkpoint, synced and was killed, and the pool's file is gone: as if from an earlier boot, it is restored from checkpoint and log. Only for pools with a log |
 //!
 //! `written_bytes` is what the kernel charged the process with, from its start to its end, and `device_bytes` what the
-//! device wrote until everything was there (see `written.rs`). The latter includes what anybody else writes meanwhile.
+//! device wrote until everything was there. The latter includes what anybody else writes meanwhile, the former whole
+//! folios where only some blocks were written (see `written.rs`). A bar takes the smaller one.
 //!
 //! Each opening looks up what was put before it, and a sample of all pairs.
 
