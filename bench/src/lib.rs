@@ -25,6 +25,7 @@ mod files;
 pub mod filling;
 pub mod ground;
 pub mod html;
+mod kept;
 pub mod keys;
 pub mod latencies;
 pub mod machine;

@@ -5,6 +5,7 @@ use crate::ceilings::Ceilings;
 use crate::choices::Suite;
 use crate::contender::Contender;
 use crate::ground::{self, Ground};
+use crate::kept::Kept;
 use crate::medium::Medium;
 use crate::options::{Flushes, Options, PageSize};
 use crate::row::{self, Row};
@@ -187,7 +188,7 @@ fn command() -> String {
 struct Runner<'a> {
     options: &'a Options,
     contenders: Vec<&'a dyn Contender>,
-    kept: Arc<open::Kept>,
+    kept: Arc<Kept>,
     progress: &'a dyn Fn(&str),
 }
 

@@ -2,9 +2,9 @@
 
 use crate::ceilings::Ceilings;
 use crate::choices::{Choices, Openings};
+use crate::kept::Kept;
 use crate::medium::Medium;
 use crate::row::Row;
-use crate::suite::open;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub struct Setting {
     /// The choices for suite `open`.
     pub openings: Openings,
     /// Files that suite `open` keeps from round to round.
-    pub kept: Arc<open::Kept>,
+    pub kept: Arc<Kept>,
     /// What to compare the rates with.
     pub ceilings: Option<Ceilings>,
 }

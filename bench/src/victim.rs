@@ -4,8 +4,8 @@
 //! It is this program started once more: an environment variable holds its order, and [`crate::run`] obeys before it
 //! does anything else.
 
+use crate::kept::Form;
 use crate::setting::Setting;
-use crate::suite::open;
 use crate::written;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub(crate) enum Order {
     /// Load a contender's store of byte strings.
     Load(LoadOrder),
     /// Do a task of suite `open`.
-    Open(open::Order),
+    Open(OpenOrder),
 }
 
 /// What store to load, which is a contender's.
@@ -41,6 +41,42 @@ pub(crate) struct LoadOrder {
     pub(crate) pairs: u64,
     pub(crate) value_bytes: usize,
     pub(crate) seed: u64,
+}
+
+/// What to do with the store of suite `open`.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct OpenOrder {
+    pub(crate) contender: String,
+    pub(crate) form: Form,
+    pub(crate) directory: PathBuf,
+    pub(crate) pools: Option<PathBuf>,
+    pub(crate) pairs: u64,
+    pub(crate) seed: u64,
+    /// How many puts there were since all pairs were there.
+    pub(crate) changed: u64,
+    pub(crate) task: Task,
+}
+
+/// What to do once it is open.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) enum Task {
+    /// Put all pairs.
+    Fill,
+    /// Look a pair up, put one, or both in turn, each as soon as possible. Then look at what was put before.
+    Touch { get: bool, put: bool },
+    /// Put some pairs, and perhaps sync.
+    Put { pairs: u64, synced: bool },
+}
+
+impl Task {
+    /// How many pairs it puts again.
+    pub(crate) fn puts(self) -> u64 {
+        match self {
+            Task::Fill => 0,
+            Task::Touch { put, .. } => u64::from(put),
+            Task::Put { pairs, .. } => pairs,
+        }
+    }
 }
 
 /// What a process has done.

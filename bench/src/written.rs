@@ -1,10 +1,10 @@
 //! Bytes written to disks: what the kernel charges a process with, and what a device counts.
 //!
-//! The kernel charges a process when it makes a page of a file dirty, by a call or through a mapping, and when it writes
-//! past the page cache. So a page is charged although it is written later, or never, and several changes of it until
-//! then count once. It charges whole folios, which may have many pages. Those of a mapped file are written whole, too;
-//! of those that `write` changed, only the blocks concerned. What the file system writes for itself is not charged, nor
-//! is what lies in memory, as in /dev/shm.
+//! The kernel charges a process when it makes a page of a file dirty, by a call or through a mapping, and when it
+//! writes past the page cache. So a page is charged although it is written later, or never, and several changes of it
+//! until then count once. It charges whole folios, which may have many pages. Those of a mapped file are written whole,
+//! too; of those that `write` changed, only the blocks concerned. What the file system writes for itself is not
+//! charged, nor is what lies in memory, as in /dev/shm.
 //!
 //! A device counts all that reaches it: of other processes, too, and of the file system. The file system's caches are
 //! written out before each look. So both are upper bounds of what somebody's data cost the device, and the smaller one

@@ -34,21 +34,19 @@
 
 pub mod claims;
 mod commands;
-mod files;
 mod order;
 mod states;
 mod subject;
 
-pub use files::Kept;
-pub(crate) use order::{Order, obey};
+pub(crate) use order::obey;
 
 use crate::byte_store::Reopens;
 use crate::choices::{Kind, Logging, Openings, State, chosen};
 use crate::contender::Contender;
+use crate::kept::Form;
 use crate::row::Row;
 use crate::setting::Setting;
 use anyhow::{Context, Result, ensure};
-use order::Form;
 use std::path::Path;
 use subject::Subject;
 

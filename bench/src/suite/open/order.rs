@@ -1,16 +1,16 @@
 //! What a process of its own does with a store.
 
 use crate::byte_store::ByteStore;
-use crate::choices::{Kind, Logging};
+use crate::choices::Kind;
 use crate::contender;
 use crate::contender::Contender;
 use crate::contents::{Contents, KEY_BYTES};
+use crate::kept::Form;
 use crate::keys::Writer;
 use crate::own;
-use crate::victim::Obeyed;
+use crate::victim::{Obeyed, OpenOrder, Task};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
 use std::time::Instant;
 
 /// Bytes of a table's keys and values.
@@ -24,55 +24,11 @@ const ORDER: u64 = 41;
 /// At most this many of all pairs are looked up by an opening, and as many of those that were put last.
 const CHECKS_MAX: u64 = 1 << 14;
 
-/// What is opened: a table or a store, and if it is one of firndex's pools, whether it has a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) struct Form {
-    pub(super) kind: Kind,
-    pub(super) logging: Option<Logging>,
-}
-
-impl Form {
-    pub(super) fn value_bytes(self) -> usize {
-        match self.kind {
-            Kind::Table => WORD_BYTES,
-            Kind::Store => VALUE_BYTES,
-        }
-    }
-}
-
-/// What to do with a store.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Order {
-    pub(super) contender: String,
-    pub(super) form: Form,
-    pub(super) directory: PathBuf,
-    pub(super) pools: Option<PathBuf>,
-    pub(super) pairs: u64,
-    pub(super) seed: u64,
-    /// How many puts there were since all pairs were there.
-    pub(super) changed: u64,
-    pub(super) task: Task,
-}
-
-/// What to do once it is open.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub(super) enum Task {
-    /// Put all pairs.
-    Fill,
-    /// Look a pair up, put one, or both in turn, each as soon as possible. Then look at what was put before.
-    Touch { get: bool, put: bool },
-    /// Put some pairs, and perhaps sync.
-    Put { pairs: u64, synced: bool },
-}
-
-impl Task {
-    /// How many pairs it puts again.
-    pub(super) fn puts(self) -> u64 {
-        match self {
-            Task::Fill => 0,
-            Task::Touch { put, .. } => u64::from(put),
-            Task::Put { pairs, .. } => pairs,
-        }
+/// Bytes of a form's values.
+pub(super) fn value_bytes(form: Form) -> usize {
+    match form.kind {
+        Kind::Table => WORD_BYTES,
+        Kind::Store => VALUE_BYTES,
     }
 }
 
@@ -86,10 +42,10 @@ pub(crate) struct Report {
 }
 
 /// Does what was ordered, and leaves the store open.
-pub(crate) fn obey(order: &Order, contenders: &[Box<dyn Contender>]) -> Result<Obeyed> {
+pub(crate) fn obey(order: &OpenOrder, contenders: &[Box<dyn Contender>]) -> Result<Obeyed> {
     let contender = contender::on_disk(contenders, &order.contender)?;
     let key_bytes = if order.form.kind == Kind::Table { WORD_BYTES } else { KEY_BYTES };
-    let contents = Contents::new(order.seed, order.pairs, order.form.value_bytes());
+    let contents = Contents::new(order.seed, order.pairs, value_bytes(order.form));
     let contents = contents.with_keys_of(key_bytes);
     let worker = Worker { order, contents };
     let (report, store) = match order.task {
@@ -106,13 +62,13 @@ pub(crate) fn obey(order: &Order, contenders: &[Box<dyn Contender>]) -> Result<O
 }
 
 struct Worker<'a> {
-    order: &'a Order,
+    order: &'a OpenOrder,
     contents: Contents,
 }
 
 impl Worker<'_> {
     fn open(&self, contender: &dyn Contender) -> Result<Box<dyn ByteStore>> {
-        let Order { form, directory, pools, pairs, seed, .. } = self.order;
+        let OpenOrder { form, directory, pools, pairs, seed, .. } = self.order;
         match (contender.engine(), form.logging) {
             (Some(engine), Some(logging)) => {
                 let place = own::Place::new(directory, pools.as_deref());

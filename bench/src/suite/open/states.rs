@@ -1,11 +1,11 @@
 //! Openings of files that were closed, of those that a killed process has left, and of those after power loss.
 
-use super::order::Task;
 use super::subject::Subject;
 use super::{KILLED_PUTS, RESTART_PUTS};
 use crate::choices::State;
 use crate::row::Row;
 use crate::suite::durable::read_files;
+use crate::victim::Task;
 use anyhow::{Context, Result, ensure};
 
 const GET: Task = Task::Touch { get: true, put: false };

@@ -1,16 +1,16 @@
 //! One contender with its files.
 
 use super::NAME;
-use super::files::{Files, Owner};
-use super::order::{Form, Order, Report, Task};
+use super::order::{Report, value_bytes};
 use crate::choices::Logging;
 use crate::contender::Contender;
 use crate::files::{allocated_bytes, bytes_of, files_below};
+use crate::kept::{Files, Form, Owner};
 use crate::own::Place;
 use crate::row::Row;
 use crate::setting::Setting;
 use crate::suite::durable::named;
-use crate::victim::{self, Victim};
+use crate::victim::{OpenOrder, Order, Task, Victim};
 use crate::written::Device;
 use anyhow::{Context, Result};
 use std::collections::HashMap;
@@ -54,7 +54,10 @@ impl<'a> Subject<'a> {
         let owner = (name.clone(), form, setting.pairs);
         let is_new = !kept.contains_key(&owner);
         if is_new {
-            kept.insert(owner.clone(), Files::new(setting)?);
+            kept.insert(
+                owner.clone(),
+                Files::new(&setting.directory, setting.openings.pools.as_deref())?,
+            );
         }
         let files = kept.get_mut(&owner).context("files that were just made")?;
         let mut subject = Subject { contender, name, form, step, setting, files };
@@ -89,7 +92,7 @@ impl<'a> Subject<'a> {
 
     /// Has a process do this. Returns once that is done.
     pub(super) fn start(&mut self, task: Task) -> Result<(Report, Victim)> {
-        let order = Order {
+        let order = OpenOrder {
             contender: self.contender.name().to_owned(),
             form: self.form,
             directory: self.files.directory.path().to_owned(),
@@ -99,7 +102,7 @@ impl<'a> Subject<'a> {
             changed: self.files.changed,
             task,
         };
-        let victim = Victim::obeying(&victim::Order::Open(order), self.setting)?;
+        let victim = Victim::obeying(&Order::Open(order), self.setting)?;
         self.files.changed += task.puts();
         let report = serde_json::from_str(victim.report())?;
         Ok((report, victim))
@@ -180,7 +183,7 @@ impl<'a> Subject<'a> {
     pub(super) fn row(&self, op: &str) -> Row {
         Row {
             medium: Some("files".to_owned()),
-            value_bytes: Some(self.form.value_bytes()),
+            value_bytes: Some(value_bytes(self.form)),
             step: Some(self.step),
             ..self.setting.row(NAME, op, &self.name)
         }

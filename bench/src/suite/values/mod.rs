@@ -22,13 +22,14 @@ mod rows;
 mod trial;
 
 pub(crate) use kill::load;
-pub(crate) use rows::{NAME, files_in};
+pub(crate) use rows::NAME;
 
 use crate::contender::Contender;
 use crate::contents::{Contents, KEY_BYTES};
 use crate::row::Row;
 use crate::setting::Setting;
 use anyhow::Result;
+use rows::files_in;
 use trial::Trial;
 
 /// Pairs by default.

@@ -13,7 +13,7 @@ pub(crate) const NAME: &str = "values";
 const LIST: u64 = 1000;
 
 /// A new directory, which is removed with this.
-pub(crate) fn files_in(directory: &Path) -> Result<TempDir> {
+pub(super) fn files_in(directory: &Path) -> Result<TempDir> {
     tempfile::tempdir_in(directory).with_context(|| format!("files in {}", directory.display()))
 }
 
