@@ -229,12 +229,12 @@ impl Places {
     }
 
     /// Makes certain that the checkpoint that there is will be there after a power loss, and that the other place is
-    /// free. Its header may have been written by a process that was killed meanwhile, or its sync may have failed. Until
-    /// it is on the device, power loss leads back to the other place, and to a log that nobody else needs.
+    /// free. Its header may have been written by a process that was killed meanwhile, or its sync may have failed.
+    /// Until it is on the device, power loss leads back to the other place, and to a log that nobody else needs.
     ///
-    /// After a merge that did not come to its end, the header is in the other place. It is written to that of its image,
-    /// over one whose sums the image fits no more: only when it is on the device where it is, and so counts if power is
-    /// lost amid that.
+    /// After a merge that did not come to its end, the header is in the other place. It is written to that of its
+    /// image, over one whose sums the image fits no more: only when it is on the device where it is, and so counts if
+    /// power is lost amid that.
     pub(super) fn settle(&self) -> Result<(), LogError> {
         if held(&self.reserved).is_certain {
             return Ok(());

@@ -9,8 +9,9 @@
 //!
 //! # Checkpoints
 //!
-//! There are two places for checkpoints: one has the last, the other is room for the next. A checkpoint is a copy of the
-//! pool, in the other place, or the log is merged into the last one (`durable::merge`, `checkpoint::merge`). A copy:
+//! There are two places for checkpoints: one has the last, the other is room for the next. A checkpoint is a copy of
+//! the pool, in the other place, or the log is merged into the last one (`durable::merge`, `checkpoint::merge`). A
+//! copy:
 //!
 //! | step | what an opening finds after a crash here |
 //! |---|---|
@@ -29,8 +30,8 @@
 //! |---|---|
 //! | 1 the sums that the image will have are written to their other place behind it, durably | the checkpoint and its log |
 //! | 2 the header with them and the epoch is written to the other place, durably | the same, or that header |
-//! | 3 the pages that change are written, and synced | that header: a chunk fits its sum as it is, or once the epoch is replayed |
-//! | 4 the header with the log's place behind the epoch is written to the image's own place, durably | that of step 2, or this one |
+//! | 3 the pages that change are written, and synced | that header: a chunk fits its sum as it is, or with the epoch |
+//! | 4 the header with the log's place behind it is written to the image's place, durably | that of step 2, or this |
 //! | 5 the other place is marked as room | this one |
 //! | 6 segments before the log's new place are reused | this one |
 //!
@@ -40,11 +41,12 @@
 //! # Room
 //!
 //! Both places have space for the pool as large as it is: it grows only if they can, too. So a checkpoint takes no
-//! space. A closed pool gives one of them back, if that is much; if the next opening cannot have it again, logs are merged
-//! until there is room (`checkpoint::rest`). A segment is made ready when half of the one before is full. If the disk has no room for it, a checkpoint is
-//! made at once, and segments before it are used again. Mutations wait meanwhile. If that does not help, since there is
-//! only one segment, the log is begun anew in the reserve, a small segment that is kept for this; then that one is
-//! free. An opening does the same. So a pool whose disk is full goes on.
+//! space. A closed pool gives one of them back, if that is much; if the next opening cannot have it again, logs are
+//! merged until there is room (`checkpoint::rest`). A segment is made ready when half of the one before is full. If the
+//! disk has no room for it, a checkpoint is made at once, and segments before it are used again. Mutations wait
+//! meanwhile. If that does not help, since there is only one segment, the log is begun anew in the reserve, a small
+//! segment that is kept for this; then that one is free. An opening does the same. So a pool whose disk is full goes
+//! on.
 //!
 //! After any number of killed processes the directory has no more than two checkpoints, the log since the last one,
 //! and four segments: an opening uses or removes what its predecessors left that no checkpoint needs. Until it has made

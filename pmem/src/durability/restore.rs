@@ -293,8 +293,8 @@ impl SafeCopy {
         sized.collect()
     }
 
-    /// Calls `epoch` with each complete epoch of the log, in order, and with `None` for what else was read; and with the
-    /// bytes read since the last call. Ends where that returns `false`.
+    /// Calls `epoch` with each complete epoch of the log, in order, and with `None` for what else was read; and with
+    /// the bytes read since the last call. Ends where that returns `false`.
     ///
     /// The log ends where no frame follows. A frame is written when the one before is durable: so one behind the end
     /// says that something between them is damaged or missing, and that what was durable would be lost.

@@ -59,8 +59,8 @@ pub(super) struct Supply {
 }
 
 impl Supply {
-    /// The supply of a log that goes on in the segment before `number`. One of the segments of no use is the reserve, if
-    /// that is lacking, and another one the spare, if one fits. See [`Supply::provide`] for `is_scarce`.
+    /// The supply of a log that goes on in the segment before `number`. One of the segments of no use is the reserve,
+    /// if that is lacking, and another one the spare, if one fits. See [`Supply::provide`] for `is_scarce`.
     pub(super) fn behind(
         number: u64,
         segments: &Segments,

@@ -143,8 +143,8 @@ impl Merge<'_> {
     /// Changes the sum of the run's chunk as the run changes the chunk.
     ///
     /// A CRC is linear: what a change makes of it depends on the bytes that change and on how many follow, and not on
-    /// the rest of the chunk. So a chunk is not read for a page of it. And what is damaged in it stays so: a sum of what
-    /// is read would fit the damage.
+    /// the rest of the chunk. So a chunk is not read for a page of it. And what is damaged in it stays so: a sum of
+    /// what is read would fit the damage.
     fn change_sum(&mut self, run: &Run<'_>, pages: &mut Pages) -> Result<(), LogError> {
         self.read(run, pages)?;
         let index = (run.at / self.chunk_bytes()) as usize;

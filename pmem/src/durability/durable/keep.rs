@@ -114,9 +114,9 @@ impl Shared {
         provided
     }
 
-    /// Has a log whose only segment is half full go on in the reserve, and then in that segment again: once it is merged
-    /// up to the reserve, nothing in the other one counts. Nobody may change the pool meanwhile, since the reserve is
-    /// small. With one place for checkpoints there is no other way: a log that begins anew needs a copy.
+    /// Has a log whose only segment is half full go on in the reserve, and then in that segment again: once it is
+    /// merged up to the reserve, nothing in the other one counts. Nobody may change the pool meanwhile, since the
+    /// reserve is small. With one place for checkpoints there is no other way: a log that begins anew needs a copy.
     fn turn_over(&self) -> Result<(), LogError> {
         // Those that were under way when changes had to wait.
         self.image.wait_for_operations();
