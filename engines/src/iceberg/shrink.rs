@@ -50,18 +50,41 @@ impl<M: Medium> Core<M> {
     /// Halves the table, unless it has its initial size or is too full.
     #[inline(never)]
     pub(super) fn shrink(&self) -> Result<Shrunk, Error> {
-        let is_settled = self.finish_moves();
-        let before = self.geometry();
-        if !is_settled || !self.begin_shrink(before)? || !self.finish_moves() {
+        let mut before;
+        loop {
+            let is_settled = self.finish_moves();
+            before = self.geometry();
+            if !is_settled {
+                return Ok(Shrunk::Kept);
+            }
+            // Waits for a helper that records the end of the last resize.
+            let _beginning = self.beginning.lock();
+            if self.begin_shrink_alone(before)? {
+                break;
+            }
+            if self.geometry() == before {
+                return Ok(Shrunk::Kept);
+            }
+            // Meanwhile a helper has put something in order, or somebody has begun a resize.
+        }
+        if !self.finish_moves() {
             return Ok(Shrunk::Kept);
         }
         let has_halved = self.capacity(self.geometry()) < self.capacity(before);
         Ok(if has_halved { Shrunk::Halved } else { Shrunk::Kept })
     }
 
-    /// Begins to halve each level that does not have its initial size, unless the table is too full, is being scanned,
-    /// or is being resized. Returns whether it has begun.
+    /// As [`Core::begin_shrink_alone`], unless somebody else is about to begin or to record something.
     pub(super) fn begin_shrink(&self, seen: Geometry) -> Result<bool, SpaceError> {
+        match self.beginning.try_lock() {
+            Some(_beginning) => self.begin_shrink_alone(seen),
+            None => Ok(false),
+        }
+    }
+
+    /// Begins to halve each level that does not have its initial size, unless the table is too full, is being scanned,
+    /// or is being resized. Returns whether it has begun. The caller is the only one who begins anything.
+    fn begin_shrink_alone(&self, seen: Geometry) -> Result<bool, SpaceError> {
         let (log2_1, log2_2) = (seen.level_1_log2(), seen.level_2_log2());
         let [level_1, level_2] = [log2_1, log2_2].map(|log2| log2 > self.shape.initial_log2);
         if seen.is_resizing() || !(level_1 || level_2) {
@@ -73,7 +96,6 @@ impl<M: Medium> Core<M> {
         if fill >= self.settings.resize_at.min(1.0) * SHRINK_WITHIN || self.is_full_2(next) {
             return Ok(false);
         }
-        let Some(_beginning) = self.beginning.try_lock() else { return Ok(false) };
         if self.geometry() != seen || self.is_scanned() {
             return Ok(false);
         }

@@ -63,6 +63,24 @@ fn pairs_of_levels(table: &Iceberg<Dram>) -> Vec<u64> {
     table.occupancy().levels.iter().map(|level| level.pairs).collect()
 }
 
+/// A helper may record the end of the last resize at that moment.
+#[test]
+fn a_shrink_waits_for_who_holds_up_its_beginning() {
+    let (table, keys) = doubled(&SHAPE, LARGE, 20, |_| true);
+    std::thread::scope(|scope| {
+        let held = table.core.beginning.lock();
+        let shrinking = scope.spawn(|| table.core.shrink().unwrap());
+        // Whether it gets that far by then or not, it must halve the table.
+        let looks = 0..50;
+        looks.take_while(|_| !shrinking.is_finished()).for_each(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        });
+        drop(held);
+        assert_eq!(shrinking.join().unwrap(), Shrunk::Halved);
+    });
+    assert_holds(&table, &keys);
+}
+
 /// A level-1 family has more pairs than a block has slots.
 #[test]
 fn what_level_1_has_no_room_for_goes_to_level_3() {
