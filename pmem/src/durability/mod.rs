@@ -42,11 +42,11 @@
 //!
 //! Both places have space for the pool as large as it is: it grows only if they can, too. So a checkpoint takes no
 //! space. A closed pool gives one of them back, if that is much; if the next opening cannot have it again, logs are
-//! merged until there is room (`checkpoint::rest`). A segment is made ready when half of the one before is full. If the
-//! disk has no room for it, a checkpoint is made at once, and segments before it are used again. Mutations wait
-//! meanwhile. If that does not help, since there is only one segment, the log is begun anew in the reserve, a small
-//! segment that is kept for this; then that one is free. An opening does the same. So a pool whose disk is full goes
-//! on.
+//! merged until there is room (`checkpoint::rest`). A segment is made ready when half of the one before is full, or of
+//! what was free of it at the opening. If the disk has no room for it, a checkpoint is made at once, and segments
+//! before it are used again. Mutations wait meanwhile. If that does not help, since there is only one segment, the log
+//! is begun anew in the reserve, a small segment that is kept for this; then that one is free. An opening does the
+//! same. So a pool whose disk is full goes on.
 //!
 //! After any number of killed processes the directory has no more than two checkpoints, the log since the last one,
 //! and four segments: an opening uses or removes what its predecessors left that no checkpoint needs. Until it has made

@@ -179,6 +179,9 @@ impl Supply {
     }
 }
 
+/// A segment ends soon if no more than this fraction of it is free.
+const ENDS_SOON_FRACTION: u64 = 8;
+
 /// The header of a segment that is not used yet.
 const NO_GENERATION: u128 = 0;
 
@@ -365,6 +368,8 @@ pub(super) struct Writer {
     failure: Option<LogError>,
     /// Its first segment's number.
     first: u64,
+    /// Where in the segment the next one is asked for.
+    spare_from: u64,
     /// Bytes of frames and their padding so far.
     written_bytes: u64,
     header: Pages,
@@ -395,7 +400,7 @@ impl Writer {
         (position, epoch): (Position, u64),
         supply: Supply,
     ) -> Writer {
-        Writer {
+        let mut writer = Writer {
             segments,
             generation,
             first: current.number,
@@ -408,7 +413,13 @@ impl Writer {
             written_bytes: 0,
             header: Pages::zeroed(PAGE_BYTES),
             part: Pages::new(),
+            spare_from: 0,
+        };
+        if !writer.ends_soon() {
+            let free = writer.current.bytes - writer.at;
+            writer.spare_from = (writer.at + free / 2).max(writer.current.bytes / 2);
         }
+        writer
     }
 
     pub(super) fn generation(&self) -> u128 {
@@ -445,9 +456,15 @@ impl Writer {
         self.needs_spare() && self.supply.try_lock().is_ok_and(|supply| !supply.has_spare())
     }
 
-    /// Whether half of the segment is full.
+    /// Whether half of the segment is full; and of one in which the log goes on, half of what was free of it. Otherwise
+    /// each process that writes little to one that is more than half full would make another, and drop it.
     pub(super) fn needs_spare(&self) -> bool {
-        self.at >= self.current.bytes / 2
+        self.at >= self.spare_from
+    }
+
+    /// Whether so little is free of the segment that the next process to go on needs another one at once.
+    pub(super) fn ends_soon(&self) -> bool {
+        self.current.bytes - self.at < self.current.bytes / ENDS_SOON_FRACTION
     }
 
     /// Whether something could not be written.
@@ -471,6 +488,7 @@ impl Writer {
         };
         header.encode(self.header.words_mut());
         self.at = PAGE;
+        self.spare_from = self.current.bytes / 2;
         let written = self.current.file.write_durably_at(self.header.bytes(), 0);
         written.map_err(|error| self.failed(error))
     }

@@ -93,7 +93,7 @@ impl Shared {
         provided.and(made.map(drop))
     }
 
-    /// Makes the segment that follows the one being written, if half of that is full.
+    /// Makes the segment that follows the one being written, if it is needed soon.
     pub(super) fn provide_spare(&self) -> Result<(), LogError> {
         let (supply, is_needed, mut obsolete) = {
             let mut writing = held(&self.writing);

@@ -206,9 +206,10 @@ impl Shared {
         self.publish(&writing);
         if self.is_above_rest(&writing) && self.places.may_rest(generation, self.image.bytes()) {
             self.places.rest();
-            // Beside a small segment the next one has to be at hand.
+            // Beside a small segment, or one that ends soon, the next one has to be at hand.
             let bytes = self.segments.bytes(self.image.bytes());
-            if self.segments.bytes_of(writing.writer.segment()) >= bytes {
+            let is_small = self.segments.bytes_of(writing.writer.segment()) < bytes;
+            if !is_small && !writing.writer.ends_soon() {
                 held(writing.writer.supply()).drop_spare(&self.segments);
             }
         }
