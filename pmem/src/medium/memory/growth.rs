@@ -3,6 +3,7 @@
 use super::{Backing, Memory};
 use crate::error::SpaceError;
 use crate::limits;
+use crate::medium::allocate::is_in_tmpfs;
 use crate::medium::huge::Haste;
 use crate::medium::reservation::leave_out_of_cores;
 use crate::medium::{Medium, MediumKind, allocate, give_back};
@@ -64,10 +65,23 @@ impl Memory {
             }
         }
         leave_out_of_cores(address, bytes);
-        // SAFETY: advice on pages just mapped; it changes no content. Kernels without huge pages
-        // for this backing refuse, which is fine.
-        let _ = unsafe { rustix::mm::madvise(address, bytes, Advice::LinuxHugepage) };
+        if self.is_for_huge_pages() {
+            // SAFETY: advice on pages just mapped; it changes no content. Kernels without huge pages
+            // for this backing refuse, which is fine.
+            let _ = unsafe { rustix::mm::madvise(address, bytes, Advice::LinuxHugepage) };
+        }
         Ok(())
+    }
+
+    /// Whether huge pages make it faster. Not those of a disk's page cache: for a change of one word the kernel writes
+    /// two megabytes to the disk, where it writes some pages otherwise.
+    fn is_for_huge_pages(&self) -> bool {
+        match &self.backing {
+            Backing::Anonymous => true,
+            Backing::File { file, .. } => {
+                self.kind != MediumKind::Mapped || is_in_tmpfs(file.as_fd())
+            }
+        }
     }
 
     /// [`Medium::grow`] and [`Medium::grow_ahead`].

@@ -1,4 +1,5 @@
 use super::*;
+use crate::medium::allocate::is_in_tmpfs;
 
 fn dram(size: u64) -> Dram {
     let memory = Memory::dram(1 << 30).unwrap();
@@ -184,4 +185,27 @@ fn a_sync_of_a_part_does_not_write_the_rest_back() {
     let after = dirty_bytes(&mapped).unwrap();
     // The kernel writes whole huge pages.
     assert!(after >= before / 2, "{after} of {before}");
+}
+
+/// The kernel would write two megabytes for each word that changes.
+#[test]
+fn a_file_on_a_disk_does_not_ask_for_huge_pages() {
+    let asks = |memory: &Memory| {
+        let start = memory.at(Offset(0)) as usize;
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let first = format!("{start:x}-");
+        let mut lines = maps.lines().skip_while(|line| !line.starts_with(&first));
+        let flags = lines.find_map(|line| line.strip_prefix("VmFlags:")).unwrap();
+        flags.split_whitespace().any(|flag| flag == "hg")
+    };
+    let file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+    let is_in_memory = is_in_tmpfs(file.as_fd());
+    file.set_len(4 << 20).unwrap();
+    let on_disk = Memory::mapped(file, 4 << 20, 1 << 30, true).unwrap();
+    assert_eq!(asks(&on_disk), is_in_memory);
+    let anonymous = Memory::dram(1 << 30).unwrap();
+    anonymous.grow(4 << 20).unwrap();
+    // A kernel without huge pages has no such flag.
+    let has_huge_pages = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
+    assert_eq!(asks(&anonymous), has_huge_pages);
 }
