@@ -131,13 +131,14 @@ impl<M: Medium> Heap<M> {
     }
 }
 
-/// The first of so many free slots in a row.
+/// The first of so many free slots in a row: of the last such row, since what was removed lately, and may be salvaged,
+/// lies in front.
 fn row_of(bits: &[u64], slots: u64) -> Option<u64> {
     let mut len = 0;
-    (0..bits.len() as u64 * 64).find_map(|slot| {
+    (0..bits.len() as u64 * 64).rev().find(|slot| {
         let is_free = bits[(slot / 64) as usize] & 1 << (slot % 64) != 0;
         len = if is_free { len + 1 } else { 0 };
-        (len == slots).then(|| slot + 1 - slots)
+        len == slots
     })
 }
 
@@ -148,8 +149,8 @@ mod tests {
     #[test]
     fn a_row_of_free_slots_may_cross_words() {
         let bits = [0b101 | 1 << 63, 0b11];
-        assert_eq!(row_of(&bits, 1), Some(0));
-        assert_eq!(row_of(&bits, 2), Some(63));
+        assert_eq!(row_of(&bits, 1), Some(65));
+        assert_eq!(row_of(&bits, 2), Some(64));
         assert_eq!(row_of(&bits, 3), Some(63));
         assert_eq!(row_of(&bits, 4), None);
         assert_eq!(row_of(&[0], 1), None);
