@@ -21,6 +21,9 @@ pub(crate) struct Mutant {
     pub(crate) bytes: Vec<u8>,
     /// Whether checksums of items were made to fit what the items became: then nobody can tell them from others.
     pub(crate) is_forged: bool,
+    /// Whether words of the engine were copied over others of it. A pair that was removed, or an item that was replaced,
+    /// may be back then, if what it leads to is still there.
+    pub(crate) is_revived: bool,
     /// Whether the superblock says that the pool was closed, and with how many pairs.
     pub(crate) is_counted: bool,
 }
@@ -40,8 +43,13 @@ impl Mutant {
     pub(crate) fn of(choices: &mut Choices<'_>, place: &Place) -> Mutant {
         let all = seeds::all();
         let seed = &all[choices.below(all.len())];
-        let mut mutant =
-            Mutant { seed, bytes: seed.bytes.clone(), is_forged: false, is_counted: false };
+        let mut mutant = Mutant {
+            seed,
+            bytes: seed.bytes.clone(),
+            is_forged: false,
+            is_revived: false,
+            is_counted: false,
+        };
         if !seed.is_clean {
             superblock::set_place(&mut mutant.bytes, place, false);
         }
@@ -69,7 +77,10 @@ impl Mutant {
             }
             6 => superblock::set_place(bytes, place, choices.one_in(3)),
             7..11 => strike_word(bytes, Words(&self.seed.engine_words), choices),
-            11 => copy_run(bytes, Words(&self.seed.engine_words), choices),
+            11 => {
+                copy_run(bytes, Words(&self.seed.engine_words), choices);
+                self.is_revived = true;
+            }
             12..14 => strike_word(bytes, Words(&self.seed.descriptors), choices),
             14..16 => strike_item(bytes, Words(&self.seed.items), choices),
             16 => {
