@@ -44,6 +44,11 @@ impl<M: Medium> AnyItems<M> {
                 format!("{leaks} items or segments are taken and nothing leads to them")
             });
         }
+        if let (Some(expected), Some(found)) = (self.swept.recorded_pairs, self.tally.keys())
+            && found != expected
+        {
+            report.fault(&|| format!("{found} keys were there, but {expected} when it was closed"));
+        }
         let counted = self.pairs();
         if counted != report.pairs {
             let pairs = report.pairs;

@@ -18,6 +18,7 @@ mod relocate;
 mod scan;
 mod single;
 mod sweep;
+mod tally;
 
 pub use read::ItemReader;
 
@@ -40,6 +41,7 @@ use single::If;
 use std::sync::Arc;
 use std::time::Duration;
 use sweep::Swept;
+use tally::Tally;
 
 /// Bit of a slot's value: it leads to a group.
 const GROUP: u64 = 1;
@@ -71,6 +73,7 @@ pub struct Items<I: ?Sized, M: Medium> {
     /// Keys beyond the first of each hash. Changes only when hashes collide.
     collisions: AtomicU64,
     swept: Swept,
+    tally: Arc<Tally>,
     /// The last field, so that [`Items::any`] need not move it.
     index: I,
 }
@@ -183,11 +186,14 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Items<I, M> {
         let collisions = AtomicU64::new(0);
         let swept = Swept::not_yet(threads, pool.recorded_pairs());
         let space = Arc::new(Space { heap: Heap::open(pool)?, epochs });
-        let items = Items { space, hasher, collisions, swept, index };
+        let tally = Arc::new(Tally::default());
+        let items = Items { space, hasher, collisions, swept, tally, index };
         if items.index.is_built() {
             items.any().sweep_all();
         } else {
             items.space.heap.adopt_free_slots();
+            let tally = Arc::clone(&items.tally);
+            items.index.when_built(Box::new(move |found| tally.tell_slots(found)));
         }
         let chore = Arc::downgrade(&items.space);
         items.index.set_chore(chore);
@@ -541,7 +547,7 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
     }
 
     fn when_built(&self, then: WhenBuilt) {
-        self.index.when_built(then);
+        self.tally.ask(then);
     }
 
     fn take_sweep_over(&self) -> bool {

@@ -25,7 +25,7 @@ pub(super) struct Swept {
     is_taken_over: AtomicBool,
     threads: usize,
     /// Keys on record.
-    recorded_pairs: Option<u64>,
+    pub(super) recorded_pairs: Option<u64>,
     /// Keys that came since, less those that went. Counted until it is done.
     added: AtomicU64,
     /// Keys beyond the first of each hash that it has met.
@@ -143,8 +143,12 @@ impl<M: Medium> AnyItems<M> {
         }
         let _sweeping = self.swept.sweeping.lock();
         if self.swept.stage() == NOT_MARKED {
-            let stage = if self.mark(threads, goes_on) { MARKED } else { GIVEN_UP };
+            let is_marked = self.mark(threads, goes_on);
+            let stage = if is_marked { MARKED } else { GIVEN_UP };
             self.swept.stage.store(stage, Ordering::Release);
+            if is_marked {
+                self.tally.tell_collisions(self.swept.collisions.load(Ordering::Relaxed));
+            }
         }
     }
 
