@@ -176,10 +176,12 @@ pub fn prepare<S: Subject>(setup: &Setup, process: u32) -> Result<S, String> {
             return Ok(subject);
         }
         subject.settle();
-        if setup.is_closed {
+        let medium = if setup.is_closed {
             subject.close()?;
-        }
-        let medium = setup.killed(&subject.medium().durable());
+            setup.medium(&subject.medium().durable().words)
+        } else {
+            setup.killed(&subject.medium().durable())
+        };
         S::open(medium, setup, 0).map_err(|refusal| format!("reopened: {refusal:?}"))
     })
 }

@@ -8,7 +8,7 @@ use crate::when_durable::WhenDurable;
 use crate::{Error, Options, Result, Stats};
 use index::{CheckReport, Shrunk};
 use pmem::durability::LogUse;
-use pmem::medium::Memory;
+use pmem::medium::{Medium as _, Memory};
 use pmem::{Damage, OpenError};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -99,6 +99,8 @@ impl Drop for Counted {
         if !self.pool.is_inherited() && !self.pool.is_read_only() {
             if let Some(records) = self.body.records() {
                 records.prepare_close();
+                // Before the log ends: it is to have what a closed pool holds.
+                self.pool.medium().fence();
             }
             // Until it is closed the pool may not change; only the engine may be dropped.
             self.pool.record_pairs(Some(self.pool.at_rest(|| self.body.pairs())));

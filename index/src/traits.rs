@@ -412,6 +412,12 @@ pub trait Records: Send + Sync {
     #[cfg(feature = "simulated")]
     fn expect_help(&self) {}
 
+    /// Whether all free slots were there that the last close has recorded.
+    #[cfg(feature = "simulated")]
+    fn has_found_free_slots(&self) -> bool {
+        true
+    }
+
     /// Does what a helper does in one round, in the calling thread.
     #[cfg(feature = "simulated")]
     fn help(&self) {}

@@ -7,7 +7,7 @@
 //!       3  checksum                        20  end: all extents lie below
 //!       4  sequence number                 21  extents | log2 of heap segment bytes
 //!       5  features, compatible            22  8 typed roots of 2 words: type, offset
-//!       6  features, read-only compat.         (1: number of pairs, see `pairs`; 2: see `logged`)
+//!       6  features, read-only compat.         (see `pairs`, `logged`, `log_end`, `miscounted`, `free_slots`)
 //!       7  features, incompatible          38  16 engine parameters, fixed at creation
 //!       8  pool UUID (2 words)             54  10 engine roots, changed with the extents
 //!      10  incarnation                     64  224 extents of 2 words

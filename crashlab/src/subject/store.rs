@@ -54,6 +54,9 @@ impl StoreSubject {
         let hasher = Hasher::with_bits(HASH_SEED, setup.hash_bits);
         let opened = setup.engine.open_bytes(Arc::clone(&pool), hasher, setup.settings())?;
         let records = opened.engine;
+        if !records.has_found_free_slots() {
+            return Err(Refusal::Wrong("free slots that a close recorded are not there".into()));
+        }
         if setup.has_helper {
             records.expect_help();
         }

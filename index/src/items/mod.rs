@@ -191,7 +191,8 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Items<I, M> {
         if items.index.is_built() {
             items.any().sweep_all();
         } else {
-            items.space.heap.adopt_free_slots();
+            let are_found = items.space.heap.adopt_free_slots();
+            items.swept.note_free_slots(are_found);
             let tally = Arc::clone(&items.tally);
             items.index.when_built(Box::new(move |found| tally.tell_slots(found)));
         }
@@ -571,6 +572,11 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
     fn expect_help(&self) {
         self.index.expect_help();
         self.any().take_sweep_over();
+    }
+
+    #[cfg(feature = "simulated")]
+    fn has_found_free_slots(&self) -> bool {
+        self.swept.has_found_free_slots()
     }
 
     #[cfg(feature = "simulated")]

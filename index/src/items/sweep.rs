@@ -23,6 +23,8 @@ pub(super) struct Swept {
     sweeping: Mutex<()>,
     /// Whether somebody makes it who does not need it.
     is_taken_over: AtomicBool,
+    /// Whether the free slots that were on record were there.
+    has_found_free_slots: AtomicBool,
     threads: usize,
     /// Keys on record.
     pub(super) recorded_pairs: Option<u64>,
@@ -47,6 +49,7 @@ impl Swept {
             stage: AtomicU8::new(NOT_MARKED),
             sweeping: Mutex::default(),
             is_taken_over: AtomicBool::new(false),
+            has_found_free_slots: AtomicBool::new(true),
             threads,
             recorded_pairs,
             added: AtomicU64::new(0),
@@ -57,6 +60,16 @@ impl Swept {
     #[inline(always)]
     fn stage(&self) -> u8 {
         self.stage.load(Ordering::Acquire)
+    }
+
+    /// Notes whether all free slots on record were there. Without, the sweep finds them.
+    pub(super) fn note_free_slots(&self, are_found: bool) {
+        self.has_found_free_slots.store(are_found, Ordering::Relaxed);
+    }
+
+    #[cfg(feature = "simulated")]
+    pub(super) fn has_found_free_slots(&self) -> bool {
+        self.has_found_free_slots.load(Ordering::Relaxed)
     }
 
     /// Counts that a change turned `before` keys of a hash into `after`.

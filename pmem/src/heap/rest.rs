@@ -46,7 +46,8 @@ fn checksum_of(words: &[u64]) -> u32 {
 
 impl<M: Medium> Heap<M> {
     /// Records free slots, for the pool to name them when it is closed. Nothing uses the heap any more, nothing is
-    /// retired, and the caller has the right to write.
+    /// retired, and the caller has the right to write. They are durable after the thread's next fence: at the latest
+    /// with the superblock that names them.
     #[inline(never)]
     pub fn record_free_slots(&self) {
         if self.is_damaged() {
@@ -70,7 +71,6 @@ impl<M: Medium> Heap<M> {
             let recorded = freest.and_then(|segment| self.record_slab(segment, next, sequence));
             next = recorded.or(next);
         }
-        self.medium().fence();
         self.pool.record_free_slots(next);
     }
 
@@ -90,13 +90,15 @@ impl<M: Medium> Heap<M> {
     }
 
     /// Takes in the free slots that the last close recorded. To be called before the sweep, and before space is taken.
+    /// Returns whether all of what is on record was there: only what the system has lost is not.
     #[inline(never)]
-    pub fn adopt_free_slots(&self) {
-        let Some((first, sequence)) = self.pool.recorded_free_slots() else { return };
+    pub fn adopt_free_slots(&self) -> bool {
+        let Some((first, sequence)) = self.pool.recorded_free_slots() else { return true };
         let mut next = Some(first);
         // A class has one record at most.
         for _ in 0..self.classes.count() {
-            let Some(record) = next.and_then(|at| self.read_record(at, sequence)) else { return };
+            let Some(at) = next else { break };
+            let Some(record) = self.read_record(at, sequence) else { return false };
             let state = self.state(record.segment);
             for (word, bits) in record.bits.iter().enumerate() {
                 state.bits(word).store(*bits, Ordering::Relaxed);
@@ -104,6 +106,7 @@ impl<M: Medium> Heap<M> {
             self.list(record.segment);
             next = record.next;
         }
+        next.is_none()
     }
 
     /// The record at `at`, if there is a sound one, of a sealed slab.

@@ -54,8 +54,8 @@ fn helped() -> Vec<Setup> {
 pub(super) fn store_setups() -> Vec<Setup> {
     let names = [
         ["an empty store", "an empty store was reopened"],
-        ["one free slot in a segment", "one free slot in a segment, reopened"],
         ["four keys of one hash", "four keys of one hash, reopened"],
+        ["one free slot in a segment", "one free slot in a segment, reopened"],
     ];
     let mut all = renamed(stores(), &names, reopened);
     all.push(reopened(Setup {
@@ -100,8 +100,10 @@ pub(super) fn histories() -> Vec<Directed> {
     let setups = table_setups();
     let mut all = directed::<TableSubject>(&setups);
     all.extend(looking_up_fillers::<TableSubject>(&setups, 2));
-    all.extend(alone_in::<StoreSubject>(store_setups()));
-    all.extend(alone_in::<StoreSubject>(swept()));
+    // The others are for the sweep beside changes.
+    all.extend(alone_in::<StoreSubject>(store_setups()).into_iter().take(2));
+    let closed = swept().into_iter().filter(|setup| setup.is_closed && setup.hash_bits > 0);
+    all.extend(alone_in::<StoreSubject>(closed.collect()));
     all.extend(swept().iter().flat_map(beside_a_sweep));
     all.extend(setups.iter().flat_map(beside_builders));
     all.extend(helped().iter().map(|setup| {
