@@ -19,7 +19,7 @@ mod unnamed;
 use crate::error::{OpenError, SpaceError};
 use crate::heap::salvage::Remains;
 use crate::heap::vacant_ranges;
-use crate::medium::{CacheFlush, Dax, Mapped, Memory, allocate, give_back, is_written};
+use crate::medium::{CacheFlush, Dax, Mapped, Memory, allocate, give_back, has_space, is_written};
 use crate::superblock::{Place, Superblock};
 use crate::sync::forks;
 pub use access::Access;
@@ -60,6 +60,8 @@ pub struct PoolFile {
     forks_at_open: u32,
     /// What of the pool needs no space of the file, in order.
     vacant: Vec<Range<u64>>,
+    /// Whether its last opening for writing found it in this place, in this boot: then it is no copy.
+    is_in_its_place: bool,
 }
 
 impl Remains for PoolFile {
@@ -107,6 +109,7 @@ impl PoolFile {
             unnamed: Some(unnamed),
             forks_at_open: forks(),
             vacant: Vec::new(),
+            is_in_its_place: false,
             registration,
         })
     }
@@ -184,6 +187,7 @@ impl PoolFile {
             unnamed: None,
             forks_at_open: forks(),
             vacant: Vec::new(),
+            is_in_its_place: false,
             registration,
         };
         Ok(located.is_of(&claimed.file).then_some(claimed))
@@ -298,6 +302,7 @@ impl PoolFile {
         let superblock = look::superblock(&pool_file.file, io_error("reading", located.path()))?;
         if access == Access::Write {
             pool_file.vacant = vacant_ranges(&superblock, &pool_file);
+            pool_file.is_in_its_place = superblock.place == pool_file.place;
         }
         Ok((pool_file, superblock))
     }
@@ -387,7 +392,12 @@ impl PoolFile {
             let end = pool_bytes.next_multiple_of(page);
             cow::unshare(&self.file, self.len()?)
                 .map_err(|error| SpaceError::refused(pool_bytes, error))?;
-            let is_written = is_written(self.file.as_fd(), end);
+            let vacant_bytes: u64 = self.vacant.iter().map(|range| range.end - range.start).sum();
+            let file = self.file.as_fd();
+            let is_written = match self.is_in_its_place {
+                true => has_space(file, end.saturating_sub(vacant_bytes)),
+                false => is_written(file, end),
+            };
             let ends = self.vacant.iter().map(|range| range.start).chain([end]);
             let starts = [0].into_iter().chain(self.vacant.iter().map(|range| range.end));
             let ranges = starts.zip(ends).map(|(start, end)| start..end);

@@ -31,7 +31,7 @@ mod write_back;
 
 #[cfg(not(any(feature = "simulated", feature = "loom")))]
 pub(crate) use allocate::allocate_for_writes;
-pub(crate) use allocate::{allocate, give_back, is_written};
+pub(crate) use allocate::{allocate, give_back, has_space, is_written};
 pub use blocks::Blocks;
 pub use count::{Cost, Count, measure, media_writes};
 pub use delay::{Delay, Latency, delayed_reads};

@@ -116,6 +116,24 @@ fn a_sparse_copy_gets_its_space_back() {
     }
 }
 
+/// Over the pool itself: it is where it was, and most of it is not.
+#[test]
+fn a_pool_that_a_sparse_copy_was_put_into_gets_its_space_back() {
+    for &engine in Engine::ALL {
+        let (_directory, path) = table_on(engine);
+        let copy = path.with_extension("copy");
+        std::fs::copy(&path, &copy).unwrap();
+        let end = crate::superblocks::decode(&std::fs::read(&path).unwrap()).end;
+        let copied = Command::new("cp").arg("--sparse=always").args([&copy, &path]).status();
+        if !copied.is_ok_and(|status| status.success()) {
+            return eprintln!("skipped: this system's cp makes no sparse copies");
+        }
+        assert_intact(&<Table>::open(&path).unwrap());
+        let blocks = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(&path).unwrap());
+        assert!(blocks * 512 >= end, "{blocks} blocks of 512 bytes are allocated for {end} bytes");
+    }
+}
+
 #[test]
 fn pools_made_otherwise() {
     let (_directory, path) = table();
