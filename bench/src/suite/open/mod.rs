@@ -15,7 +15,7 @@
 //! | `STATE_put_synced` | ... and until it survives power loss |
 //! | `STATE_built` | from the beginning of the opening, of that with a get, until nothing is left to do for it |
 //! | `at_rest` | nothing: what the files take once they are closed |
-//! | `restarts_closed`, `restarts_killed` | the longest time until the first of an opening's puts is answered; there are [`RESTART_PUTS`] in each |
+//! | `restarts_closed`, `restarts_killed` | the longest time until the first of an opening's puts is answered; there are a thousand in each |
 //! | `read_files` | reading log and checkpoints, past the page cache, before an opening after power loss |
 //! | `command_start` | `firndex --version` |
 //! | `command_put`, `command_get` | `firndex put` of an absent key and then of a present one, and `firndex get` |
@@ -23,7 +23,7 @@
 //! | state | how it is made |
 //! |---|---|
 //! | `clean` | the files were closed |
-//! | `killed` | a process has put [`KILLED_PUTS`] pairs and was killed |
+//! | `killed` | a process has put a thousand pairs and was killed |
 //! | `power_loss` | a process has put a quarter of the pairs since a checkpoint, synced and was killed, and the pool's file is gone: as if from an earlier boot, it is restored from checkpoint and log. Only for pools with a log |
 //!
 //! `written_bytes` is what the kernel charged the process with, from its start to its end, and `device_bytes` what the
