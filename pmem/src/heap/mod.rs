@@ -13,7 +13,7 @@
 //! A slab is a segment of slots, or several segments in a row if the slots are large.
 //!
 //! A segment is sealed from the opening until the sweep has passed it; until then, allocation takes fresh segments, and
-//! the few whose free slots were [recorded](rest) at the last close. Each thread owns the segments from which it
+//! the few whose free slots were recorded at the last close. Each thread owns the segments from which it
 //! allocates.
 
 mod ahead;
