@@ -395,7 +395,7 @@ impl PoolFile {
             let vacant_bytes: u64 = self.vacant.iter().map(|range| range.end - range.start).sum();
             let file = self.file.as_fd();
             let is_written = match self.is_in_its_place {
-                true => has_space(file, end.saturating_sub(vacant_bytes)),
+                true => has_space(file, end, vacant_bytes),
                 false => is_written(file, end),
             };
             let ends = self.vacant.iter().map(|range| range.start).chain([end]);

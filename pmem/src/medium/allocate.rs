@@ -21,11 +21,16 @@ pub(super) fn is_in_tmpfs(file: BorrowedFd<'_>) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|system| is_tmpfs(&system))
 }
 
-/// Whether a file in memory has this much space. Enough to know of one that nobody but pools has written to: they make no
-/// hole but where nothing needs space. It takes no time, however large the file is.
-pub(crate) fn has_space(file: BorrowedFd<'_>, bytes: u64) -> bool {
-    let space = rustix::fs::fstat(file).map(|found| found.st_blocks.cast_unsigned() * 512);
-    is_in_tmpfs(file) && space.is_ok_and(|space| space >= bytes)
+/// Whether a file in memory is at least this long, and has space but for so many of these bytes. Enough to know of one
+/// that nobody but pools has written to: they make no hole but where nothing needs space. It takes no time, however
+/// large the file is.
+pub(crate) fn has_space(file: BorrowedFd<'_>, bytes: u64, vacant_bytes: u64) -> bool {
+    is_in_tmpfs(file)
+        && rustix::fs::fstat(file).is_ok_and(|found| {
+            let space_bytes = found.st_blocks.cast_unsigned() * 512;
+            found.st_size.cast_unsigned() >= bytes
+                && space_bytes >= bytes.saturating_sub(vacant_bytes)
+        })
 }
 
 /// Whether a file in memory is at least this long, and every page of it was written. It looks at each page, 25 ms for a
