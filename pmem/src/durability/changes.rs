@@ -100,6 +100,14 @@ impl Ordered {
         })
     }
 
+    /// Changes words of a part of the image that begins with the line at this offset.
+    pub(super) fn change(&self, at: u64, words: &mut [u64]) {
+        let first = self.0.partition_point(|line| line.number < at / LINE);
+        let end = at + words.len() as u64 * WORD;
+        let lines = self.0[first..].iter().take_while(|line| line.number * LINE < end);
+        lines.for_each(|line| line.change(at, words));
+    }
+
     /// Bytes of all runs.
     pub(super) fn bytes(&self, chunk_bytes: u64) -> u64 {
         self.runs(chunk_bytes).map(|run| run.bytes as u64).sum()
@@ -109,12 +117,19 @@ impl Ordered {
 impl Run<'_> {
     /// Changes the run's words, which begin at its offset.
     pub(super) fn change(&self, words: &mut [u64]) {
-        for line in self.lines {
-            let first = ((line.number * LINE - self.at) / WORD) as usize;
-            for (index, &word) in line.words.iter().enumerate() {
-                if line.logged & 1 << index != 0 {
-                    words[first + index] = word;
-                }
+        self.lines.iter().for_each(|line| line.change(self.at, words));
+    }
+}
+
+impl Line {
+    /// Changes the line's words, where these are the words from offset `at` on.
+    fn change(&self, at: u64, words: &mut [u64]) {
+        let first = ((self.number * LINE - at) / WORD) as usize;
+        for (index, &word) in self.words.iter().enumerate() {
+            if self.logged & 1 << index != 0
+                && let Some(changed) = words.get_mut(first + index)
+            {
+                *changed = word;
             }
         }
     }

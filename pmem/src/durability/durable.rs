@@ -1,7 +1,9 @@
 //! Who writes log and checkpoints, and who waits for them.
 
+mod found;
 mod keep;
 mod merge;
+mod rejoin;
 mod resume;
 mod steps;
 mod wait;
@@ -22,6 +24,7 @@ use super::writer::{Segments, Writer};
 use super::{HoldError, SafeCopy, Sizes, held};
 use crate::line_log::{LineLog, Room};
 use crate::sync::forks;
+use rejoin::Rejoining;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -32,6 +35,7 @@ use wait::Turnstile;
 use wakers::Wakers;
 
 /// Of which pool, where, and how.
+#[derive(Clone)]
 pub struct Config {
     /// Where log and checkpoint are.
     pub disk: Arc<dyn Disk>,
@@ -128,6 +132,16 @@ struct Writing {
     obsolete_before: u64,
     /// Of segments that there are, other than the one being written and its spare.
     others: Vec<u64>,
+    rejoining: Rejoining,
+    /// What the log adds to this process's numbers of epochs: those of the one before may have been larger.
+    epochs_before: u64,
+}
+
+impl Writing {
+    /// The number that an epoch of this process has in the log.
+    fn in_log(&self, epoch: u64) -> u64 {
+        self.epochs_before + epoch
+    }
 }
 
 #[derive(Default)]
@@ -159,16 +173,22 @@ fn random_generation() -> u128 {
 }
 
 impl Durable {
-    /// Begins a log of a new generation for a pool whose medium appends to `log`. If `waits`, returns when the
-    /// generation's first checkpoint has its name. Otherwise that is made while operations run; until then power loss
-    /// leads back to an older checkpoint and its log.
+    /// Begins the log of a pool whose medium appends to `log`. If `waits`, it is one of a new generation, whose first
+    /// checkpoint has its name when this returns. Otherwise the log that there is goes on and catches up with the pool
+    /// while operations run, or a checkpoint is made meanwhile; until then power loss leads back to what was durable.
     pub fn start(
         config: Config,
         log: Arc<LineLog>,
         image: Arc<dyn Image>,
         waits: bool,
     ) -> Result<Durable, LogError> {
-        let shared = Arc::new(Shared::begin(config, Sizes::default(), log, image)?);
+        let sizes = Sizes::default();
+        let shared = match waits {
+            true => None,
+            false => Shared::rejoin(config.clone(), sizes, Arc::clone(&log), Arc::clone(&image))?,
+        };
+        let shared = shared.map_or_else(|| Shared::begin(config, sizes, log, image), Ok)?;
+        let shared = Arc::new(shared);
         if waits && let Err(error) = shared.checkpoint() {
             shared.abandon(&error);
             shared.log.grow_alone();
@@ -361,14 +381,12 @@ impl Shared {
         log: Arc<LineLog>,
         image: Arc<dyn Image>,
     ) -> Result<Shared, LogError> {
-        let (disk, uuid) = (Arc::clone(&config.disk), config.uuid);
-        // What the last process renamed or removed must be so on the device, before anything is removed that the
-        // former state would need.
-        disk.sync_names().map_err(LogError::io("syncing", disk.path("")))?;
-        let places = Arc::new(Places::new(Arc::clone(&disk), uuid, sizes.chunk));
+        // Before anything is removed that the former state would need.
+        let segments = Arc::new(Segments::of(&config, sizes)?);
+        let disk = Arc::clone(&segments.disk);
+        let places = Arc::new(Places::new(disk, segments.uuid, sizes.chunk));
         // The pool may grow by now, and needs room for that first.
         log.grow_with(Arc::clone(&places) as Arc<dyn Room>);
-        let segments = Arc::new(Segments { disk, uuid, sizes });
         let begun = places
             .reserve(image.bytes_at_hand())
             .and_then(|()| begin_log(&places, &segments, image.bytes()));
@@ -403,6 +421,8 @@ impl Shared {
                 began_ms: 0,
                 obsolete_before: 0,
                 others,
+                rejoining: Rejoining::Done,
+                epochs_before: 0,
             }),
             durable: AtomicU64::new(0),
             waiting: Mutex::default(),

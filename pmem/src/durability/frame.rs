@@ -11,8 +11,10 @@
 //!                                   9  CRC-32C of words 0 to 8
 //! ```
 //!
-//! A frame counts if its checksum is right, its generation is the log's, and its number follows that of the previous
-//! frame. Reused space holds old frames: their numbers are lower, or their generation is another one.
+//! A frame counts if its checksum is right, its generation is the log's, its number follows that of the previous
+//! frame, and its epoch that of the last one that is complete. Reused space holds old frames: their numbers are lower,
+//! or their generation is another one. What a killed process wrote of an epoch that it did not complete has numbers
+//! that the log has again, and earlier epochs than what is there now (`durable::rejoin`).
 
 use super::disk::PAGE_BYTES;
 use super::pages::PAGE_WORDS;
@@ -96,11 +98,12 @@ impl FrameHeader {
         header[6] = checksum(checksum(0, &header[..6]), content).into();
     }
 
-    /// The number of the frame of this generation that seems to begin at the first of these words, be it whole or not.
-    pub(super) fn number_in(words: &[u64], generation: u128) -> Option<u64> {
+    /// Number and epoch of the frame of this generation that seems to begin at the first of these words, be it whole or
+    /// not.
+    pub(super) fn seen_in(words: &[u64], generation: u128) -> Option<(u64, u64)> {
         let header: &[u64; FRAME_HEADER_WORDS] = words.first_chunk()?;
         let is_of_it = header[0] == FRAME_MAGIC && whole(header[1], header[2]) == generation;
-        is_of_it.then_some(header[3])
+        is_of_it.then_some((header[3], header[4]))
     }
 
     /// The frame that begins at the first of these words, if it is whole: its header and its content.

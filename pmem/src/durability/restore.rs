@@ -84,6 +84,11 @@ impl SafeCopy {
         Ok(SafeCopy { disk, checkpoint, last_epoch: Some(epoch) })
     }
 
+    /// The checkpoint.
+    pub(super) fn checkpoint(&self) -> &Checkpoint {
+        &self.checkpoint
+    }
+
     fn checkpoint_path(&self) -> PathBuf {
         self.path(self.checkpoint.name())
     }
@@ -174,7 +179,7 @@ impl SafeCopy {
     }
 
     /// What the log makes of the lines that it changes, and up to where it does: to its end, or to that of the epoch
-    /// with which these are so many lines. `None` if a change lies beyond the image, or if there is none.
+    /// with which these are so many lines. `None` if there is no epoch.
     pub(super) fn changes(
         &self,
         lines_max: usize,
@@ -187,8 +192,7 @@ impl SafeCopy {
             to = Some(MergedTo { epoch: number, log: behind });
             Ok(changes.lines() < lines_max)
         })?;
-        let is_within = changes.end() <= self.image_bytes();
-        Ok(to.filter(|_| is_within).map(|to| (changes, to)))
+        Ok(to.map(|to| (changes, to)))
     }
 
     /// An error if one of these chunks does not fit its sum on `medium`.
@@ -306,6 +310,8 @@ impl SafeCopy {
         let header = &self.checkpoint.header;
         let mut end = End { segment: header.log.segment, frame: header.log.frame, why: None };
         let mut reached = header.from_epoch.saturating_sub(1);
+        // The last epoch that the log completes.
+        let mut complete = 0;
         let mut content: Vec<u64> = Vec::new();
         let mut pages = Pages::new();
         for (number, bytes) in segments {
@@ -334,7 +340,7 @@ impl SafeCopy {
                 Some(_) => None,
             };
             if end.why.is_some() {
-                if self.has_frames(&pages, PAGE_WORDS, end.frame) {
+                if self.has_frames(&pages, PAGE_WORDS, end.frame, complete) {
                     return Err(self.damaged_before(&end, number));
                 }
                 continue;
@@ -343,7 +349,8 @@ impl SafeCopy {
             let mut at = first_at;
             while let Some((found, some)) =
                 pages.words().get(at..).and_then(FrameHeader::read).filter(|(found, _)| {
-                    found.generation == header.generation && found.number == end.frame
+                    (found.generation, found.number) == (header.generation, end.frame)
+                        && found.epoch > complete
                 })
             {
                 content.extend_from_slice(some);
@@ -358,13 +365,13 @@ impl SafeCopy {
                     {
                         return Ok(());
                     }
-                    reached = found.epoch;
+                    (reached, complete) = (found.epoch, found.epoch);
                     if self.last_epoch.is_some_and(|last| last <= reached) {
                         return Ok(());
                     }
                 }
             }
-            if self.has_frames(&pages, at, end.frame) {
+            if self.has_frames(&pages, at, end.frame, complete) {
                 end.why = Some("a frame in it is not whole");
                 return Err(self.damaged_before(&end, number));
             }
@@ -387,13 +394,16 @@ impl SafeCopy {
         (found.uuid, found.generation) == (header.uuid, header.generation)
     }
 
-    /// Whether there is a frame of this log, of this number or a later one, from the `at`th word of a segment on.
-    fn has_frames(&self, pages: &Pages, at: usize, number: u64) -> bool {
+    /// Whether there is a frame of this log, of this number or a later one and behind the last complete epoch, from the
+    /// `at`th word of a segment on.
+    fn has_frames(&self, pages: &Pages, at: usize, number: u64, complete: u64) -> bool {
         let words = pages.words();
         let starts = (at.next_multiple_of(PAGE_WORDS)..words.len()).step_by(PAGE_WORDS);
         let mut frames = starts.filter_map(|at| FrameHeader::read(&words[at..]));
         let generation = self.checkpoint.header.generation;
-        frames.any(|(found, _)| found.generation == generation && found.number >= number)
+        frames.any(|(found, _)| {
+            found.generation == generation && found.number >= number && found.epoch > complete
+        })
     }
 
     fn damaged(&self, segment: u64, found: String) -> RestoreError {

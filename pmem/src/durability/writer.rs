@@ -56,6 +56,8 @@ pub(super) struct Supply {
     spare: Option<Segment>,
     /// Whether there is a segment for a disk without room.
     has_reserve: bool,
+    /// Another log has begun, and gives their numbers to segments.
+    has_ended: bool,
 }
 
 impl Supply {
@@ -68,7 +70,7 @@ impl Supply {
         is_scarce: bool,
         useless: &mut Vec<u64>,
     ) -> Supply {
-        let mut supply = Supply { number, spare: None, has_reserve: false };
+        let mut supply = Supply { number, spare: None, has_reserve: false, has_ended: false };
         if is_scarce {
             supply.reuse_one(segments, bytes, useless);
         }
@@ -93,6 +95,11 @@ impl Supply {
 
     pub(super) fn has_reserve(&self) -> bool {
         self.has_reserve
+    }
+
+    /// Nothing is made any more.
+    pub(super) fn end(&mut self) {
+        self.has_ended = true;
     }
 
     /// Makes one of these segments that fits the spare, and leaves the others as they are.
@@ -140,6 +147,10 @@ impl Supply {
         is_scarce: bool,
         obsolete: &mut Vec<u64>,
     ) -> Result<(), LogError> {
+        if self.has_ended {
+            obsolete.clear();
+            return Ok(());
+        }
         if is_scarce && !self.has_spare() {
             self.reuse_one(segments, bytes, obsolete);
         }
@@ -368,6 +379,8 @@ pub(super) struct Writer {
     failure: Option<LogError>,
     /// Its first segment's number.
     first: u64,
+    /// Whether what is written next belongs to the same epoch, whatever its number.
+    joins_epochs: bool,
     /// Where in the segment the next one is asked for.
     spare_from: u64,
     /// Bytes of frames and their padding so far.
@@ -384,7 +397,8 @@ impl Writer {
         first: Segment,
         has_reserve: bool,
     ) -> Result<Writer, LogError> {
-        let supply = Supply { number: first.number + 1, spare: None, has_reserve };
+        let number = first.number + 1;
+        let supply = Supply { number, spare: None, has_reserve, has_ended: false };
         let at = Position { segment: first.number, at: PAGE, frame: 1 };
         let mut writer = Writer::at(segments, generation, first, (at, 0), supply);
         let begun = writer.begin_segment();
@@ -413,13 +427,37 @@ impl Writer {
             written_bytes: 0,
             header: Pages::zeroed(PAGE_BYTES),
             part: Pages::new(),
+            joins_epochs: false,
             spare_from: 0,
         };
-        if !writer.ends_soon() {
-            let free = writer.current.bytes - writer.at;
-            writer.spare_from = (writer.at + free / 2).max(writer.current.bytes / 2);
-        }
+        writer.set_spare_from();
         writer
+    }
+
+    fn set_spare_from(&mut self) {
+        self.spare_from = 0;
+        if !self.ends_soon() {
+            let free = self.current.bytes - self.at;
+            self.spare_from = (self.at + free / 2).max(self.current.bytes / 2);
+        }
+    }
+
+    /// Goes on at another place of the same segment, of which only the caller knows by now.
+    pub(super) fn go_on_at(&mut self, at: u64, frame: u64) {
+        (self.at, self.frame) = (at, frame);
+        self.set_spare_from();
+    }
+
+    /// Writes to the current segment what is there already, durably.
+    pub(super) fn write_again(&self, at: u64, pages: &Pages) -> Result<(), LogError> {
+        let written = self.current.file.write_durably_at(pages.bytes(), at);
+        written.map_err(|error| self.failed(error))
+    }
+
+    /// From now on, epochs end none: a restoration takes them as one, with the first that ends after this was unset, or
+    /// not at all.
+    pub(super) fn join_epochs(&mut self, joins: bool) {
+        self.joins_epochs = joins;
     }
 
     pub(super) fn generation(&self) -> u128 {
@@ -569,6 +607,7 @@ impl Writer {
         is_last: bool,
         frame: &mut Pages,
     ) -> Result<(), LogError> {
+        let is_last = is_last && !self.joins_epochs;
         let header =
             FrameHeader { generation: self.generation, number: self.frame, epoch, is_last };
         header.seal(frame.words_mut());

@@ -228,11 +228,12 @@ impl LineLog {
     /// Whether the ring of the calling thread is more than half full: time to wait where nobody is waiting for it.
     #[inline(always)]
     pub fn is_crowded(&self) -> bool {
-        self.is_any_crowded.load(Ordering::Relaxed) && self.is_own_crowded()
+        self.is_any_crowded.load(Ordering::Relaxed) && self.is_own_ring_half_full()
     }
 
+    /// The same by the ring itself, whatever the last seal found.
     #[cold]
-    fn is_own_crowded(&self) -> bool {
+    pub fn is_own_ring_half_full(&self) -> bool {
         let ring = self.ring(thread_index().min(THREADS_MAX));
         ring.room(ring.published().head()) < self.ring_words / 2 && self.is_on()
     }

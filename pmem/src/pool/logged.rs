@@ -93,6 +93,17 @@ impl<M: Medium> crate::durability::Image for Pool<M> {
         }
     }
 
+    fn load(&self, at: u64) -> u64 {
+        let held = self.holes.lock();
+        let is_hole = !held.overlapping(&(at..at + WORD)).is_empty();
+        // A look at it would take space.
+        if is_hole { 0 } else { self.medium.load(Offset(at)) }
+    }
+
+    fn is_given_back(&self, at: u64) -> bool {
+        !self.holes.lock().overlapping(&(at..at + LINE)).is_empty()
+    }
+
     fn wait_for_operations(&self) {
         self.wait_for_writers();
     }

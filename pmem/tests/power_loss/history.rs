@@ -4,7 +4,7 @@
 use crate::crash::{Choice, Crash, CrashedDisk, Random};
 use crate::disk::{Fault, Handle, SimulatedDisk, State, UUID};
 use crate::pool::{Moment, Pool, WORDS, Words, hash};
-use pmem::durability::{Config, LogEnd, LogError, SafeCopy, Sizes, Steps};
+use pmem::durability::{Config, Image, LogEnd, LogError, SafeCopy, Sizes, Steps};
 use pmem::line_log::LineLog;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -29,12 +29,14 @@ pub(crate) enum Step {
     Keep,
     /// The pool is closed, and opened by another process, whose log goes on.
     Reopen,
+    /// The process is killed, and another one opens the pool.
+    Kill,
 }
 
 use Step::*;
 
-pub(crate) const STEPS: [Step; 8] =
-    [Operate, OperateLargely, Flush, Checkpoint, Merge, Provide, Keep, Reopen];
+pub(crate) const STEPS: [Step; 9] =
+    [Operate, OperateLargely, Flush, Checkpoint, Merge, Provide, Keep, Reopen, Kill];
 
 /// A history, and how it is explored.
 #[derive(Clone, Debug)]
@@ -258,11 +260,12 @@ impl Run {
     }
 
     /// Ends the log, as who closes the pool does.
-    pub(crate) fn close(&self) -> Option<LogEnd> {
+    pub(crate) fn close(self: &Arc<Run>) -> Option<LogEnd> {
         self.pool.end();
         if let Some(steps) = self.steps.get() {
             self.note_state();
-            steps.prepare_end();
+            let steps = Arc::clone(steps);
+            self.beside_quietly(|| steps.prepare_end());
         }
         // What it may hold, and then an empty epoch.
         self.note_state();
@@ -275,7 +278,7 @@ impl Run {
 
     /// The same pool, closed, and opened by another process. Its log goes on where it was ended. If it was not ended,
     /// or cannot go on, another one begins when it is needed.
-    pub(crate) fn reopened(&self) -> Arc<Run> {
+    pub(crate) fn reopened(self: &Arc<Run>) -> Arc<Run> {
         let end = self.close();
         let next = self.next_process();
         let resumed = end.is_some_and(|end| next.resume(end).is_ok_and(|resumed| resumed));
@@ -332,8 +335,11 @@ impl Run {
     pub(crate) fn steps(&self) -> Result<&Arc<Steps>, LogError> {
         if self.steps.get().is_none() {
             let (config, sizes) = self.config();
-            let (log, image) = (Arc::clone(&self.log), Arc::clone(&self.pool) as _);
-            let steps = Steps::begin(config, sizes, log, image)?;
+            let (log, image): (_, Arc<dyn Image>) =
+                (Arc::clone(&self.log), Arc::clone(&self.pool) as _);
+            let rejoined =
+                Steps::rejoin(config.clone(), sizes, Arc::clone(&log), Arc::clone(&image))?;
+            let steps = rejoined.map_or_else(|| Steps::begin(config, sizes, log, image), Ok)?;
             let _ = self.steps.set(Arc::new(steps));
         }
         Ok(self.steps.get().unwrap())
@@ -407,15 +413,30 @@ impl Run {
 
     /// A checkpoint during which nothing happens.
     pub(crate) fn checkpoint_quietly(self: &Arc<Run>) -> Result<(), LogError> {
-        let (steps, run) = (Arc::clone(self.steps()?), Arc::clone(self));
+        let steps = Arc::clone(self.steps()?);
+        let made = self.beside_quietly(|| steps.checkpoint());
+        self.disk.show();
+        made
+    }
+
+    /// Has a log that was not ended catch up with the pool, or has another one begin, while nothing happens.
+    pub(crate) fn catch_up_quietly(self: &Arc<Run>) -> Result<(), LogError> {
+        let steps = Arc::clone(self.steps()?);
+        let made = self.beside_quietly(|| steps.keep());
+        self.disk.show();
+        made
+    }
+
+    /// Something during which nothing else happens.
+    fn beside_quietly<R>(self: &Arc<Run>, make: impl FnOnce() -> R) -> R {
+        let run = Arc::clone(self);
         *self.pool.beside.lock().unwrap() = Some(Box::new(move |moment| {
             if moment == Moment::Wait {
                 run.note_state();
             }
         }));
-        let made = steps.checkpoint();
+        let made = make();
         *self.pool.beside.lock().unwrap() = None;
-        self.disk.show();
         made
     }
 
@@ -430,7 +451,7 @@ impl Run {
             Merge => self.merge().map(drop),
             Provide => steps.provide_spare(),
             Keep => self.checkpoint(Steps::keep),
-            Reopen => unreachable!("another run goes on"),
+            Reopen | Kill => unreachable!("another run goes on"),
         };
         // What is promised by now may be more than at the last call.
         self.disk.show();
@@ -458,9 +479,16 @@ impl Verdict {
 pub(crate) fn explore(plan: &Plan, former: Option<&Left>, keeps: usize) -> (Verdict, Vec<Left>) {
     let mut run = Run::begin(plan, former, keeps);
     for &step in &plan.steps {
-        if step == Reopen {
-            run = run.reopened();
-            continue;
+        match step {
+            Reopen => {
+                run = run.reopened();
+                continue;
+            }
+            Kill => {
+                run = run.next_process();
+                continue;
+            }
+            _ => {}
         }
         // With a fault, a step may fail; without one, none does.
         if let Err(error) = run.take(step)

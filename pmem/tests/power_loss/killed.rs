@@ -35,16 +35,19 @@ fn plan(segment_bytes: u64, images_per_call: usize) -> Plan {
     }
 }
 
-/// Takes steps until the process is dead.
-fn take_until_killed(run: &Arc<Run>, steps: &[Step], killed_from: u64) {
+/// Takes steps until the process is dead. The most bytes that its log had between two of them.
+fn take_until_killed(run: &Arc<Run>, steps: &[Step], killed_from: u64) -> u64 {
     run.disk.state().killed_from = Some(killed_from);
+    let mut most = 0;
     for &step in steps {
+        most = most.max(log_bytes(&run.disk.state()));
         let taken = run.take(step);
         if run.disk.state().is_killed() {
-            return;
+            break;
         }
         taken.unwrap_or_else(|error| panic!("{step:?} of a process that lives: {error}"));
     }
+    most
 }
 
 /// How many calls the steps take.
@@ -104,9 +107,9 @@ fn log_bytes(state: &State) -> u64 {
     state.files().into_iter().filter(|(name, _)| is_needed(name)).map(|(_, bytes)| bytes).sum()
 }
 
-/// Fails if the directory is larger than it may be after a process has begun with a log of so many bytes.
-fn demand_bound(state: &State, segment_bytes: u64, log_bytes_before: u64, found: &str) {
-    let log_bytes = log_bytes(state).max(log_bytes_before);
+/// Fails if the directory is larger than it may be after a process whose log has had so many bytes.
+fn demand_bound(state: &State, segment_bytes: u64, log_bytes_most: u64, found: &str) {
+    let log_bytes = log_bytes(state).max(log_bytes_most);
     let allowed = 2 * CHECKPOINT_BYTES + log_bytes + SEGMENTS_BESIDE * segment_bytes;
     let files = state.files();
     let used: u64 = files.values().sum();
@@ -120,10 +123,9 @@ fn demand_bound_in_loops(segment_bytes: u64, begun: &Arc<Run>) {
     for call in 0..calls {
         let mut run = begun.next_process();
         for round in 0..ROUNDS {
-            let before = log_bytes(&run.disk.state());
-            take_until_killed(&run, &NEXT, call + round % 2);
+            let most = take_until_killed(&run, &NEXT, call + round % 2);
             let found = format!("killed at call {call} of {calls}, round {round}");
-            demand_bound(&run.disk.state(), segment_bytes, before, &found);
+            demand_bound(&run.disk.state(), segment_bytes, most, &found);
             run = run.next_process();
         }
         let verdict = end(&run);

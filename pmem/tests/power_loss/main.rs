@@ -14,6 +14,7 @@ mod killed;
 mod merged;
 mod others;
 mod pool;
+mod rejoined;
 mod resumed;
 mod small;
 

@@ -227,6 +227,10 @@ impl Image for Pool {
         }
     }
 
+    fn load(&self, at: u64) -> u64 {
+        self.words.load(Offset(at))
+    }
+
     fn wait_for_operations(&self) {
         self.end();
         self.call_beside(Moment::Wait);

@@ -515,6 +515,46 @@ fn processes_that_are_killed_again_and_again_fill_no_disk() {
     assert_eq!(options.open_table(&path).unwrap().len(), 700);
 }
 
+/// What a killed process has stored and not logged is found, and logged. Nothing else is written, however large the
+/// pool is, and whether or not it has grown since its checkpoint.
+#[test]
+fn a_pool_whose_process_was_killed_is_not_written_anew() {
+    for capacity in [400_000, 16] {
+        let directory = on_disk();
+        let path = directory.path().join("pool");
+        let options = Options::new().durability(Durability::Periodic).capacity(capacity);
+        options.create_table(&path).unwrap().close().unwrap();
+        let pool_bytes = || std::fs::metadata(&path).unwrap().len();
+        let mut has_grown = false;
+        for seed in [3, 9, 40] {
+            let former_bytes = pool_bytes();
+            let mut killed = processes::process("begin and be killed", PREFERRED, &path, seed);
+            assert!(!killed.output().unwrap().status.success());
+            has_grown |= pool_bytes() > former_bytes;
+            let table = options.open_table(&path).unwrap();
+            table.put(1 << 40, seed).unwrap();
+            table.sync().unwrap();
+            let log = table.log().unwrap().unwrap();
+            assert!(log.checkpoints == 0 && log.written_bytes < 256 << 10, "{log:?}");
+            let (elsewhere, restored) = restored(&path);
+            assert!(restored.check().unwrap().is_sound());
+            assert_eq!(
+                (restored.len(), restored.get(1 << 40).unwrap()),
+                (seed * 100 + 1, Some(seed))
+            );
+            assert!((0..seed * 100).all(|key| restored.get(key).unwrap() == Some(seed)));
+            drop(elsewhere);
+            // The log goes on at the end, as that of any pool that is closed.
+            table.close().unwrap();
+            let table = options.open_table(&path).unwrap();
+            table.sync().unwrap();
+            assert_eq!(table.log().unwrap().unwrap().checkpoints, 0);
+            table.close().unwrap();
+        }
+        assert_eq!(has_grown, capacity == 16);
+    }
+}
+
 /// Who it was is lost with its superblocks. Its directory is replaced with it.
 #[test]
 fn a_damaged_pool_is_replaced_with_its_companions() {

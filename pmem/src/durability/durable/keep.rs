@@ -3,7 +3,7 @@
 use super::super::checkpoint::{Checkpoint, Continued};
 use super::super::held;
 use super::super::names;
-use super::{Shared, State, begin_log};
+use super::{Rejoining, Shared, State, begin_log};
 use crate::durability::{HoldError, LogError, RestoreError, SafeCopy};
 use std::io;
 use std::sync::atomic::Ordering;
@@ -68,7 +68,11 @@ impl Shared {
         };
         let is_due = state == State::Begun || self.is_checkpoint_due() || lacks_room;
         let may_try = may_retry || is_new_lack;
-        let made = if is_due && may_try { self.checkpoint_unless_held() } else { Ok(false) };
+        let make = |one: &MutexGuard<'_, ()>| match state {
+            State::Begun => self.base_as(one),
+            State::Based | State::Broken => self.checkpoint_as(one),
+        };
+        let made = if is_due && may_try { self.unless_held(make) } else { Ok(false) };
         if lacks_room && matches!(made, Ok(true)) {
             provided = self.provide_spare();
             if provided.is_err() && self.places.is_alone() {
@@ -133,7 +137,7 @@ impl Shared {
                 self.write_epoch(&mut writing, true)?;
             }
         }
-        self.checkpoint_unless_held()?;
+        self.unless_held(|one| self.checkpoint_as(one))?;
         self.provide_spare()
     }
 
@@ -143,13 +147,16 @@ impl Shared {
     }
 
     /// Makes a checkpoint, unless one is being made or read; whether it did.
-    fn checkpoint_unless_held(&self) -> Result<bool, LogError> {
+    fn unless_held(
+        &self,
+        make: impl FnOnce(&MutexGuard<'_, ()>) -> Result<(), LogError>,
+    ) -> Result<bool, LogError> {
         let one = match self.checkpointing.try_lock() {
             Ok(one) => one,
             Err(TryLockError::Poisoned(one)) => one.into_inner(),
             Err(TryLockError::WouldBlock) => return Ok(false),
         };
-        self.checkpoint_as(&one).map(|()| true)
+        make(&one).map(|()| true)
     }
 
     /// Makes a checkpoint in the way that writes less.
@@ -159,6 +166,9 @@ impl Shared {
 
     /// The same for who is the one to do it.
     fn checkpoint_as(&self, one: &MutexGuard<'_, ()>) -> Result<(), LogError> {
+        if self.is_rejoining() {
+            self.base_as(one)?;
+        }
         // What has failed in the present image is no matter to another one.
         if self.merge_as(one, true).is_ok_and(|is_merged| is_merged) {
             return Ok(());
@@ -175,11 +185,15 @@ impl Shared {
         self.copy_as(&held(&self.checkpointing))
     }
 
-    fn copy_as(&self, _one: &MutexGuard<'_, ()>) -> Result<(), LogError> {
+    pub(super) fn copy_as(&self, _one: &MutexGuard<'_, ()>) -> Result<(), LogError> {
         let (log, from_epoch, generation, log_bytes) = {
-            let writing = held(&self.writing);
-            let writer = &writing.writer;
-            (writer.position(), writing.written + 1, writer.generation(), writer.written_bytes())
+            let mut writing = held(&self.writing);
+            if writing.rejoining != Rejoining::Done {
+                // Epochs of the one before do not end, and the copy has what it would have caught up with.
+                self.begin_other(&mut writing).inspect_err(|error| self.fail(error.clone()))?;
+            }
+            let (writer, from_epoch) = (&writing.writer, writing.in_log(writing.written + 1));
+            (writer.position(), from_epoch, writer.generation(), writer.written_bytes())
         };
         // What was in flight when fences began to append may have been fenced, and not appended.
         self.image.wait_for_operations();
@@ -190,15 +204,15 @@ impl Shared {
         // again and says so.
         let written = draft.copy(&*self.image, || drop(self.provide_spare_if_lacking()))?;
         self.image.wait_for_operations();
-        let to_epoch = {
+        let (epoch, to_epoch) = {
             let mut writing = held(&self.writing);
             if writing.writer.generation() != generation {
                 return Err(LogError::Closed);
             }
             self.write_epoch(&mut writing, true)?;
-            writing.written
+            (writing.written, writing.in_log(writing.written))
         };
-        self.turnstile.release(to_epoch);
+        self.turnstile.release(epoch);
         self.name_checkpoints(generation)?;
         self.is_in_doubt.store(true, Ordering::Relaxed);
         draft.publish(Continued { generation, log, from_epoch, to_epoch })?;
@@ -262,11 +276,11 @@ impl Shared {
     /// See [`Durable::hold`](super::Durable::hold).
     pub(super) fn hold<R>(&self, read: impl FnOnce(SafeCopy) -> R) -> Result<R, HoldError> {
         if held(&self.waiting).state == State::Begun {
-            self.checkpoint()?;
+            self.base_as(&held(&self.checkpointing))?;
         }
         // No other checkpoint gets its name meanwhile, so that no segment behind this one is used again.
         let _one = held(&self.checkpointing);
-        let epoch = {
+        let (written, epoch) = {
             let mut writing = held(&self.writing);
             let waiting = held(&self.waiting);
             if waiting.state != State::Based {
@@ -275,9 +289,9 @@ impl Shared {
             drop(waiting);
             // Also if it is empty: it is looked for.
             self.write_epoch(&mut writing, true)?;
-            writing.written
+            (writing.written, writing.in_log(writing.written))
         };
-        self.turnstile.release(epoch);
+        self.turnstile.release(written);
         Ok(read(SafeCopy::up_to(Arc::clone(&self.segments.disk), epoch)?))
     }
 
@@ -289,6 +303,7 @@ impl Shared {
             let mut writing = held(&self.writing);
             writing.writer = writer;
             writing.others = others;
+            (writing.rejoining, writing.epochs_before) = (Rejoining::Done, 0);
         }
         self.log.start();
         self.begin_epochs();

@@ -42,6 +42,12 @@ impl Shared {
         }
     }
 
+    /// How many lines of an image of so many bytes memory is taken for.
+    pub(super) fn lines_max(&self, image_bytes: u64) -> usize {
+        let lines = image_bytes / LINE / LINES_PART;
+        lines.clamp(self.segments.sizes.lines_min, LINES_MAX) as usize
+    }
+
     fn merge_some(&self, is_choice: bool) -> Result<Merged, LogError> {
         let is_based = held(&self.waiting).state == State::Based;
         if !is_based || self.is_in_doubt.load(Ordering::Relaxed) {
@@ -56,13 +62,15 @@ impl Shared {
         let Some(merge) = self.places.merge(generation, self.image.bytes(), epoch)? else {
             return Ok(Merged::Nothing);
         };
-        let lines = merge.image_bytes() / LINE / LINES_PART;
-        let lines_max = lines.clamp(self.segments.sizes.lines_min, LINES_MAX) as usize;
+        let lines_max = self.lines_max(merge.image_bytes());
         // A log that cannot be read is needed no more when there is a copy.
         let safe = SafeCopy::up_to(Arc::clone(&self.segments.disk), epoch);
         let Ok(Some((changes, to))) = safe.and_then(|safe| safe.changes(lines_max)) else {
             return Ok(Merged::Nothing);
         };
+        if changes.end() > merge.image_bytes() {
+            return Ok(Merged::Nothing);
+        }
         let changes = changes.in_order();
         let is_all = to.epoch == epoch;
         // A copy writes the pages that differ from an older image, with longer gaps between them. It reads that image

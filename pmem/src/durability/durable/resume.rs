@@ -15,15 +15,16 @@
 //! reused space have lower numbers. Where frames lie that a killed process wrote behind the last one, the pool is not
 //! clean, and the next log has another generation.
 
-use super::super::checkpoint::{Checkpoint, Places};
-use super::super::disk::{PAGE_BYTES, recognises};
+use super::super::checkpoint::Header;
+use super::super::disk::PAGE_BYTES;
 use super::super::frame::{FRAME_HEADER_WORDS, FrameHeader};
 use super::super::pages::Pages;
-use super::super::writer::{Position, Segments, Supply, Writer};
+use super::super::writer::{Position, Segments};
 use super::super::{Sizes, held, names};
-use super::{Config, Durable, Image, Shared, State, Writing, header_of};
-use crate::durability::{LogError, RestoreError};
-use crate::line_log::{Flushed, LineLog, Room};
+use super::found::Found;
+use super::{Config, Durable, Image, Shared, State, Writing};
+use crate::durability::LogError;
+use crate::line_log::{Flushed, LineLog};
 use crate::offset::{Offset, WORD};
 use crate::superblock::{LogEnd, SUPERBLOCK_BYTES};
 use crate::sync::forks;
@@ -36,15 +37,13 @@ const PAGE: u64 = PAGE_BYTES as u64;
 
 /// A log that was ended, as it is found.
 struct Ended {
-    checkpoint: Checkpoint,
+    found: Found,
     /// Where the next frame goes.
     position: Position,
     /// The epoch of the last one.
     epoch: u64,
     /// Bytes of the log since the checkpoint.
     log_bytes: u64,
-    /// Segments that are of no use.
-    useless: Vec<u64>,
 }
 
 impl Durable {
@@ -92,46 +91,24 @@ impl Shared {
         image: Arc<dyn Image>,
         end: LogEnd,
     ) -> Result<Option<Shared>, LogError> {
-        let (disk, uuid) = (Arc::clone(&config.disk), config.uuid);
         if config.is_in_doubt {
             return Ok(None);
         }
-        disk.sync_names().map_err(LogError::io("syncing", disk.path("")))?;
-        let segments = Arc::new(Segments { disk: Arc::clone(&disk), uuid, sizes });
-        let reading = || LogError::io("reading", disk.path(""));
-        let Some(ended) = find(&segments, end).map_err(reading())? else { return Ok(None) };
-        let Some(current) = segments.again(end.segment).map_err(reading())? else {
+        let segments = Arc::new(Segments::of(&config, sizes)?);
+        let Some(ended) = find(&segments, end).map_err(segments.reading())? else {
             return Ok(None);
         };
-        let places = Arc::new(Places::new(Arc::clone(&disk), uuid, sizes.chunk));
-        places.settle()?;
-        // The pool may grow by now, and needs room for that first.
-        log.grow_with(Arc::clone(&places) as Arc<dyn Room>);
-        let reserved = places.reserve_again(image.bytes_at_hand());
-        reserved.inspect_err(|_| log.grow_alone())?;
-        let Ended { checkpoint, position, epoch, log_bytes, mut useless } = ended;
-        let header = &checkpoint.header;
-        let others: Vec<u64> = (header.log.segment..end.segment).collect();
-        let is_alone = places.is_alone();
-        let (next, bytes) = (end.segment + 1, segments.bytes(image.bytes()));
-        let supply = Supply::behind(next, &segments, bytes, is_alone, &mut useless);
-        let has_next = supply.has_reserve() || is_alone && supply.has_spare();
-        if !has_next && others.is_empty() {
-            // With one segment and nothing else the log would come to an end.
-            log.grow_alone();
-            return Ok(None);
-        }
-        useless.into_iter().for_each(|number| segments.remove(number));
+        let Ended { found, position, epoch, log_bytes } = ended;
         let at = (position, epoch);
-        let writer = Writer::at(Arc::clone(&segments), header.generation, current, at, supply);
-        let shared = Shared::of(config, log, image, segments, places, writer, others);
+        let Some(shared) = Shared::go_on(config, segments, log, image, found, at)? else {
+            return Ok(None);
+        };
         shared.former_log_bytes.store(log_bytes, Ordering::Relaxed);
-        shared.checkpoint_bytes.store(header.image_bytes, Ordering::Relaxed);
         held(&shared.waiting).state = State::Based;
         shared.log.start_from(epoch + 1);
         shared.begin_epochs();
         shared.publish(&held(&shared.writing));
-        if is_alone {
+        if shared.places.is_alone() {
             // There may be no room for another segment, and the last one may be nearly full. Nobody writes yet.
             let _ = shared.keep_once(true);
         }
@@ -170,6 +147,10 @@ impl Shared {
 
     /// See [`Durable::prepare_end`].
     pub(super) fn prepare_end(&self) {
+        if self.is_rejoining() {
+            // Else the next opening would have to, or to copy the pool.
+            let _ = self.base_as(&held(&self.checkpointing));
+        }
         let pool_bytes = self.image.bytes();
         let (is_above, log_bytes, generation) = {
             let writing = held(&self.writing);
@@ -195,12 +176,13 @@ impl Shared {
             return None;
         }
         let mark = random_mark();
+        let before = writing.epochs_before;
         let Writing { writer, pages, written, .. } = &mut *writing;
         pages.resize(0);
         pages.resize(FRAME_HEADER_WORDS);
         *written = self.log.seal_into(pages);
         pages.extend(ending(mark));
-        writer.write_epoch(*written, pages).ok()?;
+        writer.write_epoch(before + *written, pages).ok()?;
         let generation = writer.generation();
         let Position { segment, at, .. } = writer.position();
         self.publish(&writing);
@@ -228,47 +210,17 @@ fn random_mark() -> u64 {
 
 /// The log that ends at `end`, if it is all there and nothing follows.
 fn find(segments: &Segments, end: LogEnd) -> io::Result<Option<Ended>> {
-    let (disk, uuid) = (&*segments.disk, segments.uuid);
-    let checkpoint = match Checkpoint::open(disk) {
-        Ok(Some(checkpoint)) if checkpoint.header.uuid == uuid => checkpoint,
-        Err(RestoreError::Io { source, .. }) => return Err(source),
-        Ok(_) | Err(_) => return Ok(None),
+    let disk = &*segments.disk;
+    let Some(found) = Found::look(segments)?.filter(|found| found.last() == end.segment) else {
+        return Ok(None);
     };
-    let (generation, begin) = (checkpoint.header.generation, checkpoint.header.log);
+    let Header { generation, log: begin, to_epoch, .. } = found.checkpoint.header;
     let is_before = (begin.segment, begin.at) <= (end.segment, end.page * PAGE);
-    if !is_before || end.page == 0 {
-        return Ok(None);
-    }
-    let (mut found, mut log_bytes, mut useless, mut segment_bytes) = (0, 0, Vec::new(), 0);
-    for number in disk.names()?.iter().filter_map(|name| names::number_of(name)) {
-        let name = names::segment(number);
-        let is_own = recognises(disk, &name, uuid)? == Some(true);
-        let is_behind = number > end.segment;
-        let file = match disk.open(&name) {
-            Ok(file) if is_own => file,
-            _ if is_behind => return Ok(None),
-            _ => continue,
-        };
-        let header = header_of(&*file)?.filter(|header| header.generation == generation);
-        let is_of_log = header.is_some_and(|header| header.number == number);
-        match number {
-            _ if is_behind && is_of_log => return Ok(None),
-            number if (begin.segment..=end.segment).contains(&number) && is_of_log => {
-                found += 1;
-                log_bytes += file.len()?;
-                if number == end.segment {
-                    segment_bytes = header.map_or(0, |header| header.bytes);
-                }
-            }
-            number => useless.push(number),
-        }
-    }
-    if found != end.segment - begin.segment + 1 {
-        return Ok(None);
-    }
+    let segment_bytes = found.log.last().map_or(0, |segment| segment.header.bytes);
     let file = disk.open(&names::segment(end.segment))?;
     // One that was made longer would be written where no restoration reads.
-    if segment_bytes > segments.sizes.segment_max || file.len()? != segment_bytes {
+    let is_of_size = segment_bytes <= segments.sizes.segment_max && file.len()? == segment_bytes;
+    if !is_before || end.page == 0 || !is_of_size {
         return Ok(None);
     }
     let (mut last, mut next) = (Pages::zeroed(PAGE_BYTES), Pages::zeroed(PAGE_BYTES));
@@ -285,18 +237,18 @@ fn find(segments: &Segments, end: LogEnd) -> io::Result<Option<Ended>> {
         }
         _ => return Ok(None),
     };
-    let is_old = last.number < begin.frame || last.epoch < checkpoint.header.to_epoch;
+    let is_old = last.number < begin.frame || last.epoch < to_epoch;
     file.read_at(next.bytes_mut(), next_at)?;
-    let follows = FrameHeader::number_in(next.words(), generation);
-    if is_old || follows.is_some_and(|number| number > last.number) {
+    let follows = FrameHeader::seen_in(next.words(), generation)
+        .is_some_and(|(number, epoch)| number > last.number && epoch > last.epoch);
+    if is_old || follows {
         return Ok(None);
     }
-    let unused_bytes = file.len()?.saturating_sub(next_at) + begin.at;
+    let unused_bytes = segment_bytes.saturating_sub(next_at) + begin.at;
     Ok(Some(Ended {
         position: Position { segment: end.segment, at: next_at, frame: last.number + 1 },
         epoch: last.epoch,
-        log_bytes: log_bytes.saturating_sub(unused_bytes),
-        useless,
-        checkpoint,
+        log_bytes: found.log_bytes().saturating_sub(unused_bytes),
+        found,
     }))
 }

@@ -33,6 +33,17 @@ impl Steps {
         Ok(Steps { shared: Shared::begin(config, sizes, log, image)? })
     }
 
+    /// As [`Durable::start`] where the log of a killed process goes on; `None` if it cannot.
+    pub fn rejoin(
+        config: Config,
+        sizes: Sizes,
+        log: Arc<LineLog>,
+        image: Arc<dyn Image>,
+    ) -> Result<Option<Steps>, LogError> {
+        let rejoined = Shared::rejoin(config, sizes, log, image)?;
+        Ok(rejoined.map(|shared| Steps { shared }))
+    }
+
     /// As [`Durable::resume`].
     pub fn resume(
         config: Config,

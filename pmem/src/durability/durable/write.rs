@@ -21,8 +21,8 @@ impl Shared {
         writing: &mut Writing,
         even_if_empty: bool,
     ) -> Result<bool, LogError> {
-        let Writing { writer, pages, written, began_ms, .. } = writing;
-        let segment = writer.segment();
+        let segment = writing.writer.segment();
+        let pages = &mut writing.pages;
         pages.resize(0);
         pages.resize(FRAME_HEADER_WORDS);
         let sealed_ms = self.now_ms();
@@ -34,12 +34,15 @@ impl Shared {
             self.fail(error.clone());
             return Err(error);
         }
-        if (!is_empty || even_if_empty)
-            && let Err(error) = writer.write_epoch(epoch, pages)
-        {
-            self.fail(error.clone());
-            return Err(error);
+        if !is_empty || even_if_empty {
+            let written = self.place(writing).and_then(|()| {
+                let in_log = writing.in_log(epoch);
+                let Writing { writer, pages, .. } = writing;
+                writer.write_epoch(in_log, pages)
+            });
+            written.inspect_err(|error| self.fail(error.clone()))?;
         }
+        let Writing { writer, written, began_ms, .. } = writing;
         *written = epoch;
         *began_ms = sealed_ms;
         self.log_written_bytes.store(writer.written_bytes(), Ordering::Relaxed);
