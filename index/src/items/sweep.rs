@@ -203,7 +203,11 @@ impl<M: Medium> AnyItems<M> {
     /// Returns whether it came to the end.
     fn mark(&self, threads: usize, goes_on: &(dyn Fn() -> bool + Sync)) -> bool {
         let sweep = self.space.heap.sweep();
-        let threads = parts_of(self.index.len(), PAIRS_PER_THREAD, threads) as usize;
+        let threads = match threads {
+            // The index may have to be built whole to count its slots. Who closes the pool would wait for that.
+            1 => 1,
+            _ => parts_of(self.index.len(), PAIRS_PER_THREAD, threads) as usize,
+        };
         // From before the first slot is read until all are marked: what others unlink meanwhile is not given back, so
         // nothing is marked that is free.
         let _pinned = self.space.epochs.pin();
