@@ -148,14 +148,18 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes what a new log rests on: has one that was not ended catch up, or copies the pool.
+    /// Makes what a new log rests on, unless it has that: has one that was not ended catch up, or copies the pool.
     pub(super) fn base_as(&self, one: &MutexGuard<'_, ()>) -> Result<(), LogError> {
+        if held(&self.waiting).state == State::Based {
+            // Somebody else has made it while this thread waited to be the one.
+            return Ok(());
+        }
         if self.catch_up(one)? { Ok(()) } else { self.copy_as(one) }
     }
 
     /// Has the log catch up with the pool: see the [module](self). `false` if it does not go on, but another one
     /// does.
-    fn catch_up(&self, _one: &MutexGuard<'_, ()>) -> Result<bool, LogError> {
+    pub(super) fn catch_up(&self, _one: &MutexGuard<'_, ()>) -> Result<bool, LogError> {
         let (generation, epoch) = {
             let mut writing = held(&self.writing);
             self.place(&mut writing).inspect_err(|error| self.fail(error.clone()))?;

@@ -148,8 +148,8 @@ impl Shared {
     /// See [`Durable::prepare_end`].
     pub(super) fn prepare_end(&self) {
         if self.is_rejoining() {
-            // Else the next opening would have to, or to copy the pool.
-            let _ = self.base_as(&held(&self.checkpointing));
+            // Else the next opening would have to.
+            let _ = self.catch_up(&held(&self.checkpointing));
         }
         let pool_bytes = self.image.bytes();
         let (is_above, log_bytes, generation) = {
