@@ -109,6 +109,19 @@ fn lines_of_pages_fit() {
     none_of("lines of more than 120 columns", &long);
 }
 
+/// What a merge leaves where two changes met.
+#[test]
+fn pages_are_whole() {
+    let marks = ["<<<<<<<", "=======", ">>>>>>>"];
+    let is_mark = |line: &str| marks.iter().any(|mark| line.starts_with(mark));
+    let all = pages();
+    let marked = all.iter().flat_map(|page| {
+        let lines = page.lines().filter(|(_, line)| is_mark(line));
+        lines.map(|(number, _)| page.at(number))
+    });
+    none_of("marks of a merge", &marked.collect::<Vec<_>>());
+}
+
 /// Tables and drawings cannot be wrapped, nor can what the formatter leaves as it is: code and strings.
 #[test]
 fn comments_fit() {
