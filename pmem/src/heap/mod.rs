@@ -288,6 +288,7 @@ impl<M: Medium> Heap<M> {
     /// Takes in segments without a gap between them.
     fn adopt_segments(&self, segments: Range<u64>) -> Result<(), String> {
         self.segments_taken.fetch_add(segments.end - segments.start, Ordering::Relaxed);
+        self.segments.advise(&segments);
         let mut segment = segments.start;
         while segment < segments.end {
             let Some(at) = self.tables.word_of(segment) else {
