@@ -28,8 +28,8 @@ const THREADS_MAX: u32 = 1 << (KIND_SHIFT - THREAD_SHIFT);
 /// Borrows a pool that stays open while it is held: its lifetime is that of the hold.
 pub(crate) enum Thing {
     Value { _record: Record<'static> },
-    StoreIterator(Cursor<StoreIter<'static>, (Vec<u8>, Vec<u8>)>),
-    TableIterator(Cursor<Iter<'static, u64, u64>, (u64, u64)>),
+    StoreIterator(Box<Cursor<StoreIter<'static>, (Vec<u8>, Vec<u8>)>>),
+    TableIterator(Box<Cursor<Iter<'static, u64, u64>, (u64, u64)>>),
 }
 
 /// An iterator, and the pair that it returned last, which the caller may still read when the pool is closed.
@@ -234,7 +234,7 @@ pub(crate) fn keep_store_iterator(visit: &Visit<Store>) -> Result<u64, Failure> 
     let pairs = visit.iter();
     // SAFETY: as in `keep_value`. A close of the same thread drops the iterator before the store.
     let pairs = unsafe { std::mem::transmute::<StoreIter<'_>, StoreIter<'static>>(pairs) };
-    keep(visit, Thing::StoreIterator(Cursor { pairs: Some(pairs), last: None }))
+    keep(visit, Thing::StoreIterator(Box::new(Cursor { pairs: Some(pairs), last: None })))
 }
 
 /// Holds an iterator over a table; its handle.
@@ -243,7 +243,7 @@ pub(crate) fn keep_table_iterator(visit: &Visit<crate::pools::Table>) -> Result<
     // SAFETY: as in `keep_value`. A close of the same thread drops the iterator before the table.
     let pairs =
         unsafe { std::mem::transmute::<Iter<'_, u64, u64>, Iter<'static, u64, u64>>(pairs) };
-    keep(visit, Thing::TableIterator(Cursor { pairs: Some(pairs), last: None }))
+    keep(visit, Thing::TableIterator(Box::new(Cursor { pairs: Some(pairs), last: None })))
 }
 
 /// Ends what the calling thread holds with this handle.

@@ -86,9 +86,11 @@ pub(crate) unsafe fn open<T: Opened, H>(
     handle: *mut *mut H,
     opening: impl FnOnce(&Options, &Path, Mode) -> firndex::Result<T>,
 ) -> Outcome {
-    // SAFETY: the caller vouches for the arguments.
-    let (handle, at, with) = unsafe { (out(handle, "handle")?, path(at, "path")?, options(with)?) };
+    // SAFETY: the caller vouches for the argument.
+    let handle = unsafe { out(handle, "handle") }?;
     handle.write(std::ptr::null_mut());
+    // SAFETY: the caller vouches for the arguments.
+    let (at, with) = unsafe { (path(at, "path")?, options(with)?) };
     let mode = choose("mode", mode, &MODES)?;
     admit(opening(&with, at, mode)?, handle)
 }
@@ -103,9 +105,11 @@ pub(crate) unsafe fn in_memory<T: Opened, H>(
     handle: *mut *mut H,
     opening: impl FnOnce(&Options) -> firndex::Result<T>,
 ) -> Outcome {
-    // SAFETY: the caller vouches for the arguments.
-    let (handle, with) = unsafe { (out(handle, "handle")?, options(with)?) };
+    // SAFETY: the caller vouches for the argument.
+    let handle = unsafe { out(handle, "handle") }?;
     handle.write(std::ptr::null_mut());
+    // SAFETY: the caller vouches for the options.
+    let with = unsafe { options(with) }?;
     admit(opening(&with)?, handle)
 }
 

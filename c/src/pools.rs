@@ -146,7 +146,7 @@ pub(crate) fn admit<T: Opened>(opened: T) -> Result<u64, Failure> {
     let uses = (slot.uses.fetch_add(1, Ordering::Relaxed) + 1) & USE_MASK;
     let handle = (T::KIND as u64) << KIND_SHIFT | uses << SLOT_BITS | index as u64;
     slot.opened.store(Box::into_raw(Box::new(opened)).cast(), Ordering::Release);
-    slot.handle.store(handle, Ordering::SeqCst);
+    slot.handle.store(handle, Ordering::Release);
     Ok(handle)
 }
 
@@ -165,10 +165,11 @@ impl<T: Opened> Visit<T> {
         T::KIND.check(handle)?;
         let visiting = Current::find().visit(handle)?;
         let slot = &SLOTS[slot_of(handle)];
-        if slot.handle.load(Ordering::SeqCst) != handle {
+        // Acquire: what `admit` has put there is seen.
+        if slot.handle.load(Ordering::Acquire) != handle {
             return Err(closed(T::KIND));
         }
-        let opened = slot.opened.load(Ordering::Acquire).cast::<T>();
+        let opened = slot.opened.load(Ordering::Relaxed).cast::<T>();
         Ok(Visit { opened, handle, _visiting: visiting, _of: PhantomData })
     }
 
@@ -203,7 +204,7 @@ pub(crate) fn close<T: Opened>(handle: u64) -> Result<(), Failure> {
     T::KIND.check(handle)?;
     let index = slot_of(handle);
     let slot = &SLOTS[index];
-    let taken = slot.handle.compare_exchange(handle, 0, Ordering::SeqCst, Ordering::SeqCst);
+    let taken = slot.handle.compare_exchange(handle, 0, Ordering::AcqRel, Ordering::Relaxed);
     if taken.is_err() {
         return Err(closed(T::KIND));
     }
@@ -211,7 +212,7 @@ pub(crate) fn close<T: Opened>(handle: u64) -> Result<(), Failure> {
     let own = threads::with_held(|held, _| held.iterators_of(handle)).unwrap_or(0);
     let held = threads::held_of(index);
     if held > own {
-        slot.handle.store(handle, Ordering::SeqCst);
+        slot.handle.store(handle, Ordering::Release);
         return Err(in_use(T::KIND, held - own));
     }
     let _ = threads::with_held(|held, thread| held.end_iterators_of(handle, thread));
