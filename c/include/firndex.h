@@ -1,7 +1,7 @@
 /* firndex: hash tables that outlive the process, for C. The guide is docs/guide/c.md; firndex.hpp wraps this for C++.
  *
- * A store maps byte strings to byte strings, a table maps numbers of 64 bits to numbers of 64 bits. Both live in a pool:
- * a file that is mapped into memory. Once a call returns, its effect survives the death of the process.
+ * A store maps byte strings to byte strings, a table maps numbers of 64 bits to numbers of 64 bits. Both live in a
+ * pool: a file that is mapped into memory. Once a call returns, its effect survives the death of the process.
  *
  * Results. Every call returns a code. Negative codes are errors; firndex_message() then has a message for people: what
  * was found, what was expected, and what to do. After an error everything is as before the call, but for batches, which
@@ -14,9 +14,9 @@
  * Bytes. A pointer to bytes comes with their number. It may be NULL if that is 0. Keys have up to 64 KiB, values up to
  * 256 MiB.
  *
- * Threads. All threads may use a store or table at once. Values that were lent, and iterators, belong to the thread that
- * got them, and are released when it ends. Do not call firndex in a signal handler. A forked child must open the pool
- * again, once its parent has closed it. */
+ * Threads. All threads may use a store or table at once. Values that were lent, and iterators, belong to the thread
+ * that got them, and are released when it ends. Do not call firndex in a signal handler. A forked child must open the
+ * pool again, once its parent has closed it. */
 #ifndef FIRNDEX_H
 #define FIRNDEX_H
 
@@ -201,7 +201,7 @@ typedef struct firndex_options {
     int durability;
     /* A firndex_medium. */
     int medium;
-    /* A firndex_choice: whether checksums of the file are written when it is closed. Default: as in the last opening. */
+    /* A firndex_choice: whether checksums of the file are written when it is closed. Default: as last time. */
     int keep_sums;
     /* Threads that prepare space ahead of writers. Default: 1. FIRNDEX_NO_HELPERS: none. */
     int helpers;
@@ -234,9 +234,9 @@ firndex_code firndex_store_in_memory(const firndex_options *options, firndex_sto
 firndex_code firndex_table_in_memory(const firndex_options *options, firndex_table **table);
 
 /* Writes everything to the device, marks the pool as closed, and closes it, once no call of another thread uses it any
- * more; calls that begin meanwhile fail with FIRNDEX_ERROR_CLOSED. The calling thread's iterators end. While values of it
- * are lent, or other threads have iterators of it, this fails with FIRNDEX_ERROR_IN_USE, and it stays open. After any
- * other error it is closed all the same, as if the process had been killed. NULL is closed already. */
+ * more; calls that begin meanwhile fail with FIRNDEX_ERROR_CLOSED. The calling thread's iterators end. While values of
+ * it are lent, or other threads have iterators of it, this fails with FIRNDEX_ERROR_IN_USE, and it stays open. After an
+ * error of the pool it is closed all the same, as if the process had been killed. NULL is closed already. */
 firndex_code firndex_store_close(firndex_store *store);
 firndex_code firndex_table_close(firndex_table *table);
 
@@ -308,9 +308,9 @@ firndex_code firndex_store_compare_exchange(firndex_store *store, const void *ke
 /* ---- Stores: many keys ---- */
 
 /* A batch is faster than single calls, but not atomic. `codes`, which may be NULL, gets what the single call would have
- * returned for each entry. If a batch of changes fails, it has FIRNDEX_OK for entries that took effect, the error for the
- * one that failed, if it was one, and FIRNDEX_UNDONE for the others. If one did not take effect, no later one with its
- * key did: you may do those again, in order. */
+ * returned for each entry. If a batch of changes fails, it has FIRNDEX_OK for entries that took effect, the error for
+ * the one that failed, if it was one, and FIRNDEX_UNDONE for the others. If one did not take effect, no later one with
+ * its key did: you may do those again, in order. If an argument is refused, `codes` is not written. */
 
 /* Lends the value of each key. Those that are absent get none. */
 firndex_code firndex_store_get_many(firndex_store *store, const firndex_bytes *keys, size_t count,
@@ -408,7 +408,8 @@ typedef struct firndex_copied {
     bool is_of_one_moment;
 } firndex_copied;
 
-/* Writes a clean copy of the pool to `out`, while others use it. `existing` is a firndex_existing. `copied` may be NULL. */
+/* Writes a clean copy of the pool to `out`, while others use it. `existing` is a firndex_existing. `copied` may be
+ * NULL. */
 firndex_code firndex_store_backup(firndex_store *store, const char *out, int existing, firndex_copied *copied);
 firndex_code firndex_table_backup(firndex_table *table, const char *out, int existing, firndex_copied *copied);
 

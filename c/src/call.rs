@@ -29,8 +29,8 @@ fn after_panic(panic: Box<dyn std::any::Any + Send>) -> Code {
     let failure = Failure::new(
         Code::Internal,
         format!(
-            "firndex failed ({said}), which is a defect of it: what returned before is stored; report this, with the \
-             lines that it wrote to standard error, and open the pool again"
+            "the library failed ({said}), which is a defect of it: what returned before is stored; report this, with \
+             the lines that it wrote to standard error, and open the pool again"
         ),
     );
     // To drop it may run code that panics again.
@@ -196,7 +196,8 @@ mod tests {
 
     #[test]
     fn no_panic_crosses() {
-        let panics: [(fn() -> Outcome, &str); 3] = [
+        type Body = fn() -> Outcome;
+        let panics: [(Body, &str); 3] = [
             (|| panic!("a lid is missing"), "a lid is missing"),
             (|| panic!("{} lids are missing", std::hint::black_box(2)), "2 lids are missing"),
             (|| std::panic::panic_any(7), "no text"),

@@ -125,7 +125,7 @@ fn code_of_opening(error: &OpenError) -> Code {
 const WORDS: &[(&str, &str)] = &[
     ("open it with `open_or_create`", "open it with FIRNDEX_OPEN_OR_CREATE"),
     ("drop this handle", "close this handle"),
-    ("name a file that `create` made", "name a file that firndex made"),
+    ("name a file that `create` made", "name a file that `firndex_store_open` made"),
     ("call `firndex::remove`", "call `firndex_remove`"),
     ("open it as a `Table`", "open it with `firndex_table_open`"),
     ("open it as a `Store`", "open it with `firndex_store_open`"),

@@ -1,7 +1,7 @@
 //! Values and iterators that a thread holds.
 //!
-//! Both keep items of a pool in place for one thread, so they belong to the thread that got them, and end with it. Their
-//! handles say so:
+//! Both keep items of a pool in place for one thread, so they belong to the thread that got them, and end with it.
+//! Their handles say so:
 //!
 //! ```text
 //!   63     60 59          48 47             28 27                          0
@@ -28,9 +28,12 @@ const THREADS_MAX: u32 = 1 << (KIND_SHIFT - THREAD_SHIFT);
 /// Borrows a pool that stays open while it is held: its lifetime is that of the hold.
 pub(crate) enum Thing {
     Value { _record: Record<'static> },
-    StoreIterator(Box<Cursor<StoreIter<'static>, (Vec<u8>, Vec<u8>)>>),
-    TableIterator(Box<Cursor<Iter<'static, u64, u64>, (u64, u64)>>),
+    StoreIterator(Box<StoreCursor>),
+    TableIterator(Box<TableCursor>),
 }
+
+type StoreCursor = Cursor<StoreIter<'static>, (Vec<u8>, Vec<u8>)>;
+type TableCursor = Cursor<Iter<'static, u64, u64>, (u64, u64)>;
 
 /// An iterator, and the pair that it returned last, which the caller may still read when the pool is closed.
 pub(crate) struct Cursor<I, P> {
@@ -98,7 +101,7 @@ impl Held {
         let held = self.entries.len() - self.free.len();
         if thread.number >= THREADS_MAX {
             let message = format!(
-                "more than {THREADS_MAX} threads are using firndex, and only so many can hold values and iterators: copy \
+                "more than {THREADS_MAX} threads make calls, and only so many can hold values and iterators: copy \
                  values with `firndex_store_get`, or use fewer threads"
             );
             return Err(Failure::new(Code::TooMany, message));
@@ -201,8 +204,8 @@ fn released(kind: Kind) -> Failure {
 fn ending() -> Failure {
     Failure::new(
         Code::Thread,
-        "the calling thread is ending, and has released what it held: it can hold no values and iterators any more; copy \
-         values with `firndex_store_get`",
+        "the calling thread is ending, and has released what it held: it can hold no values and iterators any more; \
+         copy values with `firndex_store_get`",
     )
 }
 
@@ -272,8 +275,8 @@ fn with_thing<R>(
     .unwrap_or_else(|| Err(released(kind)))
 }
 
-/// Calls `tell` with the next pair of a store's iterator. The pair stays in place until the next call. Returns `None` at
-/// the end.
+/// Calls `tell` with the next pair of a store's iterator. The pair stays in place until the next call. Returns `None`
+/// at the end.
 pub(crate) fn next_of_store<R>(
     handle: u64,
     tell: impl FnOnce(&[u8], &[u8]) -> R,

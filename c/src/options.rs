@@ -91,7 +91,8 @@ unsafe fn read(options: *const COptions) -> Result<COptions, Failure> {
     let (least, most) = (size_of::<usize>(), 4096);
     if !(least..=most).contains(&size) {
         return Err(Failure::argument(format!(
-            "`options->struct_size` is {size}, expected {}; begin with `firndex_options options = FIRNDEX_OPTIONS_INIT;`",
+            "`options->struct_size` is {size}, expected {}; begin with `firndex_options options = \
+             FIRNDEX_OPTIONS_INIT;`",
             size_of::<COptions>()
         )));
     }
@@ -106,8 +107,8 @@ unsafe fn read(options: *const COptions) -> Result<COptions, Failure> {
         let byte = unsafe { options.cast::<u8>().add(at).read() };
         if byte != 0 {
             return Err(Failure::argument(format!(
-                "byte {at} of `options` is {byte}, which a newer header has given a meaning, and this library, {}, does \
-                 not know: link the library of that header",
+                "byte {at} of `options` is {byte}, which a newer header has given a meaning that this library, {}, \
+                 does not know: link the library of that header",
                 env!("CARGO_PKG_VERSION")
             )));
         }

@@ -169,8 +169,8 @@ pub(crate) fn check<T: Opened>(handle: u64) -> Outcome {
     }
     let found = report.findings.join("; ");
     let message = format!(
-        "the pool is damaged: {found}; restore the file from a backup, or copy out what still reads well: `firndex salvage \
-         POOL OUT`"
+        "the pool is damaged: {found}; restore the file from a backup, or copy out what still reads well: \
+         `firndex salvage POOL OUT`"
     );
     Err(Failure::new(Code::Damaged, message))
 }

@@ -73,7 +73,7 @@ impl Kind {
         }
         let kind = handle >> KIND_SHIFT;
         let found = Kind::ALL.into_iter().find(|found| *found as u64 == kind);
-        let found = found.map_or("something that firndex did not return", Kind::noun);
+        let found = found.map_or("no handle at all", Kind::noun);
         let message = format!(
             "the handle is {found}, expected {expected}; pass what the function that opened or made it returned"
         );
@@ -227,8 +227,8 @@ pub(crate) fn close<T: Opened>(handle: u64) -> Result<(), Failure> {
 #[cold]
 fn in_use(kind: Kind, held: u64) -> Failure {
     let message = format!(
-        "{held} values or iterators of {} are still held, and keep it open: release the values, free the iterators that \
-         other threads have, then close it",
+        "{held} values or iterators of {} are still held, and keep it open: release the values, free the iterators \
+         that other threads have, then close it",
         kind.noun()
     );
     Failure::new(Code::InUse, message)

@@ -142,9 +142,9 @@ pub unsafe extern "C" fn firndex_store_get(
             return Err(too_small(size, buffer_size));
         }
         if size != 0 {
-            // SAFETY: the buffer is not NULL, since it is no smaller than the value, which has bytes; the caller vouches
-            // for the buffer, and the record keeps the value in place. They do not overlap: nobody has a mutable
-            // reference into a pool.
+            // SAFETY: the buffer is not NULL, since it is no smaller than the value, which has bytes; the caller
+            // vouches for the buffer, and the record keeps the value in place. They do not overlap: nobody has a
+            // mutable reference into a pool.
             unsafe { ptr::copy_nonoverlapping(record.as_ptr(), buffer, size) };
         }
         Ok(Code::Ok)
@@ -440,6 +440,27 @@ pub(crate) fn tell_batch<T>(
     failure.map_or(Ok(Code::Ok), Err)
 }
 
+type KeyAndValue<'a> = (&'a [u8], &'a [u8]);
+
+/// The caller's array of pairs.
+///
+/// # Safety
+///
+/// As for [`array`], and the bytes that each pair names can be read, too.
+unsafe fn pairs<'a>(pairs: *const CPair, count: usize) -> Result<Vec<KeyAndValue<'a>>, Failure> {
+    // SAFETY: the caller vouches for the array.
+    let pairs = unsafe { array(pairs, count, "pairs") }?;
+    let of = |pair: &CPair| {
+        let CPair { key, value } = pair;
+        // SAFETY: the caller vouches for the bytes.
+        let key = unsafe { bytes(key.data, key.size, "pairs[].key.data") }?;
+        // SAFETY: the caller vouches for the bytes.
+        let value = unsafe { bytes(value.data, value.size, "pairs[].value.data") }?;
+        Ok((key, value))
+    };
+    pairs.iter().map(of).collect()
+}
+
 /// The functions that take many pairs.
 macro_rules! batches {
     ($($(#[$doc:meta])+ $name:ident: $change:ident, $if_there:ident, $if_absent:ident;)+) => {$(
@@ -457,18 +478,7 @@ macro_rules! batches {
         ) -> c_int {
             call(|| {
                 // SAFETY: the caller vouches for the arrays.
-                let (codes, pairs) =
-                    unsafe { (codes_out(codes, count)?, array(pairs, count, "pairs")?) };
-                let of = |pair: &CPair| {
-                    // SAFETY: the caller vouches for the bytes.
-                    unsafe {
-                        Ok((
-                            bytes(pair.key.data, pair.key.size, "pairs[].key")?,
-                            bytes(pair.value.data, pair.value.size, "pairs[].value")?,
-                        ))
-                    }
-                };
-                let pairs = pairs.iter().map(of).collect::<Result<Vec<_>, Failure>>()?;
+                let (codes, pairs) = unsafe { (codes_out(codes, count)?, self::pairs(pairs, count)?) };
                 let store = visit(store)?;
                 let outcome = store.$change(&pairs);
                 tell_batch(codes, outcome, (Code::$if_there, Code::$if_absent))

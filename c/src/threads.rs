@@ -72,13 +72,14 @@ impl Drop for Own {
 /// What the calling thread has, if it has made a call, and is not ending.
 #[inline(always)]
 fn own<'a>() -> Option<&'a Own> {
-    // SAFETY: it is this thread's `OWN`, which stays in place until its destructor has set this to NULL. No caller keeps
-    // the reference beyond a call of the interface, and none runs the destructor, which is the end of the thread.
+    // SAFETY: it is this thread's `OWN`, which stays in place until its destructor has set this to NULL. No caller
+    // keeps the reference beyond a call of the interface, and none runs the destructor, which is the end of the
+    // thread.
     unsafe { CURRENT.get().as_ref() }
 }
 
-/// The same, of a thread that may be making its first call. `None` in the destructor of a thread-local that is destroyed
-/// after ours.
+/// The same, of a thread that may be making its first call. `None` in the destructor of a thread-local that is
+/// destroyed after ours.
 #[cold]
 #[inline(never)]
 fn begin_own<'a>() -> Option<&'a Own> {
@@ -206,8 +207,8 @@ impl Drop for Current {
 fn within_a_call() -> Failure {
     Failure::new(
         Code::Thread,
-        "a signal handler called firndex while its thread was in a call of firndex, and one call cannot run within \
-         another: let the handler set a flag, and make the call elsewhere",
+        "the call was made within another one of the same thread, as by a signal handler, which is not possible: let \
+         the handler set a flag, and make the call elsewhere",
     )
 }
 

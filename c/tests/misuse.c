@@ -3,6 +3,7 @@
 #include "check.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 static firndex_store *store;
@@ -17,7 +18,6 @@ static void nothing(void) {
     firndex_pair no_pair = {{NULL, 5}, {NULL, 0}};
     firndex_store *no_store = store;
     firndex_store_iterator *iterator;
-    firndex_table_iterator *table_iterator;
     const char *path = in_directory("other.firn");
 
     REFUSED(FIRNDEX_ERROR_ARGUMENT, "`path` is NULL", firndex_store_open(NULL, FIRNDEX_OPEN, NULL, &no_store));
@@ -85,8 +85,9 @@ static void nothing(void) {
 
     /* Addresses that cannot be of what they are to be. */
     char odd[2 * sizeof(uint64_t)];
-    EXPECT(FIRNDEX_ERROR_ARGUMENT, firndex_table_get(table, 1, (uint64_t *)(void *)(odd + 1 - (size_t)odd % 8)));
-    EXPECT(FIRNDEX_ERROR_ARGUMENT, firndex_table_put_many(table, &number, &number, 1, (int *)(void *)(odd + 1 - (size_t)odd % 8)));
+    void *at = odd + (8 - (uintptr_t)odd % 8) % 8 + 1;
+    EXPECT(FIRNDEX_ERROR_ARGUMENT, firndex_table_get(table, 1, at));
+    EXPECT(FIRNDEX_ERROR_ARGUMENT, firndex_table_put_many(table, &number, &number, 1, at));
     EXPECT(FIRNDEX_ABSENT, firndex_table_contains(table, 0));
 
     /* What has ended already needs no end. */
@@ -100,7 +101,6 @@ static void nothing(void) {
     /* Nothing of it was done. */
     EXPECT(FIRNDEX_OK, firndex_store_len(store, &number));
     CHECK(number == 0 && access(path, F_OK) != 0);
-    (void)table_iterator;
     CHECK(strcmp(firndex_code_name(77), "unknown code") == 0);
     CHECK(strcmp(firndex_code_name(FIRNDEX_ERROR_BUSY), "FIRNDEX_ERROR_BUSY") == 0);
 }
@@ -346,6 +346,12 @@ static void limits(void) {
     EXPECT(FIRNDEX_ABSENT, firndex_store_contains(store, "a", 1));
 }
 
+/* Ends a child that has found nothing wrong. By a signal: what it has inherited, it leaves alone, which a tool that looks
+ * for leaks would report. */
+static void end_child(void) {
+    kill(getpid(), SIGKILL);
+}
+
 /* What a pool that another process holds gets, and a handle that was open before a fork. */
 static void processes(void) {
     firndex_store *mine;
@@ -366,7 +372,7 @@ static void processes(void) {
         EXPECT(FIRNDEX_OK, firndex_store_close(theirs));
         EXPECT(FIRNDEX_ERROR_FORKED, firndex_store_close(store));
         EXPECT(FIRNDEX_ERROR_CLOSED, firndex_store_close(store));
-        _exit(0);
+        end_child();
     }
     CHECK(read(up[0], &byte, 1) == 1);
     REFUSED(FIRNDEX_ERROR_BUSY, "another process", firndex_store_open(pool, FIRNDEX_OPEN, &options, &mine));
@@ -376,7 +382,7 @@ static void processes(void) {
     EXPECT(FIRNDEX_OK, firndex_store_open(pool, FIRNDEX_OPEN, &options, &mine));
     EXPECT(FIRNDEX_OK, firndex_store_contains(mine, "a", 1));
     EXPECT(FIRNDEX_OK, firndex_store_close(mine));
-    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     EXPECT(FIRNDEX_OK, firndex_store_put(store, "a", 1, "b", 1, NULL));
     EXPECT(FIRNDEX_OK, firndex_store_remove(store, "a", 1, NULL));
 }
@@ -392,9 +398,9 @@ static void no_recovery_for_readers(void) {
     if (child == 0) {
         EXPECT(FIRNDEX_OK, firndex_store_open(pool, FIRNDEX_CREATE, &options, &left));
         EXPECT(FIRNDEX_OK, firndex_store_put(left, "a", 1, "b", 1, NULL));
-        _exit(0);
+        end_child();
     }
-    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     options.read_only = true;
     EXPECT(FIRNDEX_ERROR_NEEDS_RECOVERY, firndex_store_open(pool, FIRNDEX_OPEN, &options, &left));
     options.read_only = false;

@@ -19,4 +19,5 @@ pages! {
     Sizing: "../guide/sizing.md",
     Operating: "../guide/operating.md",
     Errors: "../guide/errors.md",
+    C: "../guide/c.md",
 }
