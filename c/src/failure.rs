@@ -5,10 +5,13 @@ use firndex::{BatchError, Error, ItemError, OpenError, SpaceError};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char};
 
-/// Why a call failed.
+/// Why a call failed. On the heap, since results of this size are copied on the hot path.
 #[derive(Debug)]
-pub(crate) struct Failure {
-    pub(crate) code: Code,
+pub(crate) struct Failure(Box<Reason>);
+
+#[derive(Debug)]
+struct Reason {
+    code: Code,
     message: String,
 }
 
@@ -36,7 +39,11 @@ pub(crate) fn told() -> *const c_char {
 impl Failure {
     #[cold]
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Failure {
-        Failure { code, message: message.into() }
+        Failure(Box::new(Reason { code, message: message.into() }))
+    }
+
+    pub(crate) fn code(&self) -> Code {
+        self.0.code
     }
 
     /// An argument that no call takes: what was found, what was expected, and what to do.
@@ -48,8 +55,8 @@ impl Failure {
     /// Keeps the message for the calling thread, and returns the code.
     #[cold]
     pub(crate) fn report(self) -> Code {
-        tell(self.message);
-        self.code
+        tell(self.0.message);
+        self.0.code
     }
 
     /// The code of a batch's cause, with a message that also says how much of the batch took effect.
@@ -227,9 +234,9 @@ mod tests {
         ];
         for (error, code, says) in cases {
             let failure = Failure::from(error);
-            assert_eq!(failure.code, code, "{failure:?}");
-            assert!(failure.message.contains(says), "{failure:?}");
-            assert!(!failure.message.contains("::"), "{failure:?}");
+            assert_eq!(failure.code(), code, "{failure:?}");
+            assert!(failure.0.message.contains(says), "{failure:?}");
+            assert!(!failure.0.message.contains("::"), "{failure:?}");
         }
     }
 
