@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 
 static firndex_store *store;
@@ -387,6 +388,33 @@ static void processes(void) {
     EXPECT(FIRNDEX_OK, firndex_store_remove(store, "a", 1, NULL));
 }
 
+static atomic_bool is_over;
+
+static void *keep_calling(void *unused) {
+    while (!atomic_load(&is_over)) EXPECT(FIRNDEX_ABSENT, firndex_store_contains(store, "a", 1));
+    return unused;
+}
+
+/* A child has copies of what its parent's other threads were doing, which nobody there will ever end. */
+static void forks_beside_calls(void) {
+    pthread_t thread;
+    int status;
+    CHECK(pthread_create(&thread, NULL, keep_calling, NULL) == 0);
+    for (int i = 0; i < 30; i++) {
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            alarm(60);
+            EXPECT(FIRNDEX_ERROR_FORKED, firndex_store_contains(store, "a", 1));
+            EXPECT(FIRNDEX_ERROR_FORKED, firndex_store_close(store));
+            end_child();
+        }
+        CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    }
+    atomic_store(&is_over, true);
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
 /* A pool that was not closed cannot be opened for reading only. */
 static void no_recovery_for_readers(void) {
     firndex_options options = small();
@@ -441,6 +469,7 @@ int main(int argc, char **argv) {
     wrong_options();
     limits();
     processes();
+    forks_beside_calls();
     no_recovery_for_readers();
     /* A tool that watches memory would take minutes for it. */
     if (!is_watched) too_many();
