@@ -28,7 +28,7 @@ pub(crate) struct Thread {
     process: AtomicU32,
     /// Numbers count from 0.
     pub(crate) number: u32,
-    /// How many handles of values and iterators were given out here.
+    /// How many handles of values and iterators were given out here. Only this thread writes to it.
     given: AtomicU32,
     /// How many values and iterators of the pool in each slot it holds. Only this thread writes to it.
     holds: Box<[AtomicU32]>,
@@ -151,9 +151,12 @@ impl Thread {
         count.store(count.load(Ordering::Relaxed) - 1, Ordering::Release);
     }
 
-    /// A number that no other handle of this place has had for long.
+    /// A number that no other handle of this place has had for long. Only this thread calls it, so two plain accesses
+    /// will do.
     pub(crate) fn next_handle(&self) -> u32 {
-        self.given.fetch_add(1, Ordering::Relaxed)
+        let given = self.given.load(Ordering::Relaxed);
+        self.given.store(given.wrapping_add(1), Ordering::Relaxed);
+        given
     }
 }
 

@@ -53,6 +53,16 @@ static void stores(const std::string &directory) {
         CHECK(store.take("plum").string() == "violet" && !store.take("plum"));
         CHECK(store.remove("pear") && !store.remove("pear"));
 
+        // A value that was moved from is none, and the other is released once.
+        firndex::Value one = store.lend("apple");
+        firndex::Value two = std::move(one);
+        CHECK(!one && two.view() == "green");
+        one = std::move(two);
+        CHECK(!two && one.view() == "green");
+        one = store.lend("apple");
+        one.release();
+        one.release();
+
         // Bytes are bytes, zeros as well, and none at all.
         std::string zeros("a\0b", 3);
         store.put(zeros, std::string_view());
