@@ -4,6 +4,7 @@
 //! (`pools.rs`, `held.rs`), so one that was closed is told from one that is open. A close waits for calls under way
 //! (`threads.rs`). No panic crosses the boundary (`call.rs`).
 
+mod batch;
 mod call;
 mod code;
 mod failure;

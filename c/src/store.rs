@@ -1,5 +1,6 @@
 //! Byte strings: `firndex_store`.
 
+use crate::batch::{codes_out, tell_batch};
 use crate::call::{array, array_out, bytes, call, out, out_if};
 use crate::code::Code;
 use crate::failure::{Failure, Outcome};
@@ -7,7 +8,7 @@ use crate::held::{self, check_room, keep_value};
 use crate::options::COptions;
 use crate::pool::{self, CCopied, CStats, Mode, pool_functions};
 use crate::pools::{Kind, Visit};
-use firndex::{BatchError, Options, Record, Store};
+use firndex::{Options, Record, Store};
 use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 use std::path::Path;
@@ -408,48 +409,6 @@ pub unsafe extern "C" fn firndex_store_get_many(
         }
         Ok(Code::Ok)
     })
-}
-
-/// Where the caller wants to know what became of each entry of a batch, if anywhere.
-///
-/// # Safety
-///
-/// As for [`array_out`].
-pub(crate) unsafe fn codes_out<'a>(
-    codes: *mut c_int,
-    count: usize,
-) -> Result<&'a mut [MaybeUninit<c_int>], Failure> {
-    if codes.is_null() {
-        return Ok(&mut []);
-    }
-    // SAFETY: the caller vouches for it.
-    unsafe { array_out(codes, count, "codes") }
-}
-
-/// Tells what became of each entry of a batch.
-pub(crate) fn tell_batch<T>(
-    codes: &mut [MaybeUninit<c_int>],
-    outcome: Result<Vec<Option<T>>, BatchError>,
-    (if_there, if_absent): (Code, Code),
-) -> Outcome {
-    let (outcome, failure) = match outcome {
-        Ok(found) => (Ok(found), None),
-        Err(error) => {
-            let failure = Failure::of_batch(&error);
-            (Err(error), Some(failure))
-        }
-    };
-    for (at, code) in codes.iter_mut().enumerate() {
-        let entry = match (&outcome, &failure) {
-            (Ok(found), _) if found[at].is_some() => if_there,
-            (Ok(_), _) => if_absent,
-            (Err(error), _) if error.is_done(at) => Code::Ok,
-            (Err(error), Some(failure)) if error.failed() == Some(at) => failure.code(),
-            (Err(_), _) => Code::Undone,
-        };
-        code.write(entry as c_int);
-    }
-    failure.map_or(Ok(Code::Ok), Err)
 }
 
 type KeyAndValue<'a> = (&'a [u8], &'a [u8]);

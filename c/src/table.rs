@@ -1,5 +1,6 @@
 //! Numbers of 64 bits: `firndex_table`.
 
+use crate::batch::{codes_out, tell_batch};
 use crate::call::{array, array_out, call, out, out_if};
 use crate::code::Code;
 use crate::failure::Failure;
@@ -7,7 +8,6 @@ use crate::held;
 use crate::options::COptions;
 use crate::pool::{self, CCopied, CStats, Mode, pool_functions};
 use crate::pools::{Kind, Table, Visit};
-use crate::store::{codes_out, tell_batch};
 use firndex::Options;
 use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
