@@ -1,0 +1,24 @@
+//! The native half of the Python package `firndex`: what Python calls, and how errors, bytes and arrays pass.
+//!
+//! Everything that may wait runs detached from the interpreter, so other threads of Python go on meanwhile. A single
+//! look-up in memory stays attached: it takes no lock, never waits, and is shorter than giving the interpreter away.
+
+mod bytes;
+mod errors;
+mod figures;
+mod opening;
+mod pairs;
+mod shared;
+mod store;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _firndex {
+    #[pymodule_export]
+    use super::opening::{inspect, remove};
+    #[pymodule_export]
+    use super::pairs::Pairs;
+    #[pymodule_export]
+    use super::store::Store;
+}
