@@ -6,7 +6,7 @@ use crate::opening::{Opening, Way, refuse_pickling};
 use crate::pairs::{Of, Pairs};
 use crate::shared::Shared;
 use firndex::{Copied, Existing};
-use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use std::path::PathBuf;
@@ -64,28 +64,48 @@ impl Copies {
     }
 }
 
-/// The pairs of a mapping, or of an iterable of pairs.
-fn pairs_of<'py>(
-    pairs: &Bound<'py, PyAny>,
-) -> PyResult<Vec<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)>> {
-    let items = match pairs.cast::<PyDict>() {
-        Ok(dict) => dict.items().into_any(),
-        Err(_) if pairs.hasattr("keys")? => pairs.call_method0("items")?,
-        Err(_) => pairs.clone(),
+/// The bytes of a pair.
+type Pair<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
+
+/// The pairs of a mapping, or of an iterable of pairs, as `dict.update` takes them.
+fn pairs_of<'py>(pairs: &Bound<'py, PyAny>) -> PyResult<Vec<Pair<'py>>> {
+    let pair = |key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>| {
+        Ok((bytes_of(What::Key, key)?, bytes_of(What::Value, value)?))
     };
-    items
-        .try_iter()?
-        .map(|pair| {
-            let pair = pair?;
-            let (key, value) =
-                pair.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>().map_err(|_| {
-                    PyTypeError::new_err(
-                        "an entry is no pair; expected a mapping, or pairs of a key and a value",
-                    )
-                })?;
-            Ok((bytes_of(What::Key, &key)?, bytes_of(What::Value, &value)?))
-        })
-        .collect()
+    if let Ok(dict) = pairs.cast::<PyDict>() {
+        return dict
+            .items()
+            .iter()
+            .map(|item| item.extract().and_then(|(key, value)| pair(&key, &value)))
+            .collect();
+    }
+    if pairs.hasattr("keys")? {
+        let keys = pairs.call_method0("keys")?;
+        return keys
+            .try_iter()?
+            .map(|key| key.and_then(|key| pair(&key, &pairs.get_item(&key)?)))
+            .collect();
+    }
+    let items = pairs.try_iter()?.enumerate().map(|(index, item)| {
+        let item = item?;
+        if let Ok((key, value)) = item.extract::<(Bound<'py, PyAny>, Bound<'py, PyAny>)>() {
+            return pair(&key, &value);
+        }
+        let expected = "expected a mapping, or pairs of a key and a value";
+        let parts = item.try_iter().map_err(|_| {
+            PyTypeError::new_err(format!("entry {index} (counted from 0) is no pair; {expected}"))
+        })?;
+        match &parts.collect::<PyResult<Vec<_>>>()?[..] {
+            [key, value] => pair(key, value),
+            parts => {
+                let found = parts.len();
+                Err(PyValueError::new_err(format!(
+                    "entry {index} (counted from 0) has {found} parts; {expected}"
+                )))
+            }
+        }
+    });
+    items.collect()
 }
 
 fn keys_of<'py>(keys: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
@@ -169,6 +189,12 @@ impl Store {
         Pairs::new(py, &self.shared, Of::Items)
     }
 
+    /// The value of ``key``, or ``default`` without one. Takes no lock and never waits.
+    ///
+    /// >>> store = firndex.Store()
+    /// >>> store["France"] = b"Paris"
+    /// >>> store.get("France"), store.get("Atlantis"), store.get("Atlantis", b"?")
+    /// (b'Paris', None, b'?')
     #[pyo3(signature = (key, default=None))]
     fn get<'py>(
         &self,
@@ -179,6 +205,11 @@ impl Store {
         Ok(self.found(py, key)?.map(Bound::into_any).or(default))
     }
 
+    /// The value of ``key``. Without one, stores ``default`` (``b""`` if it is left out) and returns it, in one atomic step.
+    ///
+    /// >>> store = firndex.Store()
+    /// >>> store.setdefault("a", b"1"), store.setdefault("a", b"2")
+    /// (b'1', b'1')
     #[pyo3(signature = (key, default=None))]
     fn setdefault<'py>(
         &self,
@@ -213,6 +244,12 @@ impl Store {
         Ok(taken.map(|value| PyBytes::new(py, &value)))
     }
 
+    /// Removes some pair and returns it. KeyError if the store is empty.
+    ///
+    /// >>> store = firndex.Store()
+    /// >>> store["a"] = b"1"
+    /// >>> store.popitem()
+    /// (b'a', b'1')
     fn popitem<'py>(
         &self,
         py: Python<'py>,
@@ -246,11 +283,26 @@ impl Store {
         }
     }
 
+    /// Removes all pairs. Those that other threads store meanwhile may stay.
+    ///
+    /// >>> store = firndex.Store()
+    /// >>> store |= {"a": b"1", "b": b"2"}
+    /// >>> store.clear()
+    /// >>> len(store)
+    /// 0
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         let store = self.shared.get(py)?;
         py.detach(|| store.retain(|_, _| false).map(drop)).or_raise(py)
     }
 
+    /// Stores the pairs of a mapping, or of an iterable, in order. Faster than single calls.
+    ///
+    /// The batch is not atomic as a whole. If it fails, the exception's ``done`` and ``undone`` tell which entries took effect.
+    ///
+    /// >>> store = firndex.Store()
+    /// >>> store.put_many([("France", b"Paris"), ("Italy", b"Rome")])
+    /// >>> len(store)
+    /// 2
     fn put_many(&self, py: Python<'_>, pairs: &Bound<'_, PyAny>) -> PyResult<()> {
         let pairs = pairs_of(pairs)?;
         let store = self.shared.get(py)?;
@@ -265,6 +317,12 @@ impl Store {
         Ok(())
     }
 
+    /// A list of the keys' values, with None where there is none. Faster than single calls.
+    ///
+    /// >>> store = firndex.Store()
+    /// >>> store.put_many({"France": b"Paris", "Italy": b"Rome"})
+    /// >>> store.get_many(["Italy", "Atlantis"])
+    /// [b'Rome', None]
     fn get_many<'py>(
         &self,
         py: Python<'py>,
@@ -290,6 +348,12 @@ impl Store {
         Ok(found)
     }
 
+    /// Removes the keys, and returns how many were there. Errors are as in ``put_many``.
+    ///
+    /// >>> store = firndex.Store()
+    /// >>> store.put_many({"a": b"1", "b": b"2"})
+    /// >>> store.delete_many(["a", "c"])
+    /// 1
     fn delete_many(&self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<usize> {
         let keys = keys_of(keys)?;
         let store = self.shared.get(py)?;
@@ -306,6 +370,15 @@ impl Store {
         Ok(removed)
     }
 
+    /// Changes the state of ``key`` from ``expected`` to ``new`` in one atomic step, and returns whether it did. None means
+    /// absent, on either side.
+    ///
+    /// >>> store = firndex.Store()
+    /// >>> store["lock"] = b"free"
+    /// >>> store.compare_exchange("lock", b"free", b"mine")
+    /// True
+    /// >>> store.compare_exchange("lock", b"free", None)
+    /// False
     fn compare_exchange(
         &self,
         py: Python<'_>,
@@ -318,6 +391,16 @@ impl Store {
         self.exchanged(py, &key, expected, new)
     }
 
+    /// Passes the value of ``key`` to ``function`` and stores what that returns, in one atomic step. Returns what it stored.
+    ///
+    /// None means absent, on either side. The function may run several times if other threads change the key meanwhile; its
+    /// last call is the one that took effect.
+    ///
+    /// >>> visits = firndex.Store()
+    /// >>> def one_more(count):
+    /// ...     return str(int(count or b"0") + 1).encode()
+    /// >>> visits.modify("ada", one_more), visits.modify("ada", one_more)
+    /// (b'1', b'2')
     fn modify<'py>(
         &self,
         py: Python<'py>,
@@ -336,16 +419,32 @@ impl Store {
         }
     }
 
+    /// Makes everything that has returned so far survive power loss.
+    ///
+    /// >>> with firndex.Store("orders.firn") as orders:
+    /// ...     orders["1"] = b"tea"
+    /// ...     orders.sync()
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         let store = self.shared.get(py)?;
         py.detach(|| store.sync()).or_raise(py)
     }
 
+    /// Waits until everything that this thread has done or seen so far survives power loss. The pool must have a log: its
+    /// durability is "periodic" or "commit"; otherwise the exception is ``NotLogged``.
+    ///
+    /// >>> with firndex.Store("orders.firn", durability="periodic") as orders:
+    /// ...     orders["2"] = b"more tea"
+    /// ...     orders.commit()
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         let store = self.shared.get(py)?;
         py.detach(|| store.commit()).or_raise(py)
     }
 
+    /// Moves values together inside the file, and returns how many bytes became free for values of any size. The file keeps
+    /// its size.
+    ///
+    /// >>> firndex.Store().compact()
+    /// 0
     fn compact(&self, py: Python<'_>) -> PyResult<u64> {
         let store = self.shared.get(py)?;
         py.detach(|| store.compact()).or_raise(py)
@@ -364,26 +463,44 @@ impl Store {
         Ok((report.pairs, report.faults, report.findings))
     }
 
+    /// Figures of the pool: pairs, engine, sizes, log.
+    ///
+    /// >>> store = firndex.Store()
+    /// >>> store["a"] = b"1"
+    /// >>> figures = store.stats()
+    /// >>> figures["pairs"], figures["engine"], figures["medium"]
+    /// (1, 'iceberg', 'dram')
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let store = self.shared.get(py)?;
         let stats = py.detach(|| store.stats()).or_raise(py)?;
         crate::figures::told(py, &stats)
     }
 
+    /// Writes everything to the device, and marks the pool as closed. Closing twice does nothing.
+    ///
+    /// It waits for the calls of other threads. Iterators in use raise ``Closed`` from then on.
+    ///
+    /// >>> store = firndex.Store("fruit.firn")
+    /// >>> store.close()
+    /// >>> store.closed
+    /// True
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.shared.close(py)
     }
 
+    /// Whether the handle is closed.
     #[getter]
     fn closed(&self) -> bool {
         self.shared.is_closed()
     }
 
+    /// The path of the pool, or None in memory.
     #[getter]
     fn path(&self) -> Option<PathBuf> {
         self.shared.path().map(Into::into)
     }
 
+    /// Why the pool was refused and begun anew, if it was (``reset_if_refused``).
     #[getter]
     fn was_reset(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.shared.with(py, |store| Ok(store.was_reset().map(ToString::to_string)))
