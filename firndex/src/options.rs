@@ -95,7 +95,7 @@ pub struct Options {
     pub(crate) segment_log2: Option<u32>,
     /// Identity and log of the pool that a new one replaces.
     pub(crate) identity: Option<(u128, Option<Logged>)>,
-    /// The shapes that a new table records, if they are copied from another pool.
+    /// The shapes of a table's keys and values, if those of its types do not count: a copy has those of another pool.
     pub(crate) shapes: Option<Shapes>,
     pub(crate) compact_at: f64,
     pub(crate) max_bytes: Option<u64>,

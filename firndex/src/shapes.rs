@@ -2,6 +2,9 @@
 //!
 //! The record is the pool's note: two lines, the key's shape and the value's. A line is empty if the type has none.
 
+use crate::contents::Contents;
+use crate::held::Held;
+use crate::{Error, Kind, Options};
 use index::{Fixed, Shape};
 use pmem::medium::Memory;
 use pmem::pool::{NOTE_BYTES_MAX, note_extent, note_in};
@@ -10,6 +13,36 @@ use pmem::{Offset, OpenError, Pool};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+
+impl Options {
+    /// The [shapes](Shape) of a table's keys and values, in place of those of its types: a new table records them, and an
+    /// existing one is refused if it has recorded others. Default: those of the types.
+    ///
+    /// This is for programs that learn the shapes at run time, and open every table of 8-byte pairs as a
+    /// `Table<u64, u64>`, say. Shapes of other sizes than the types' give
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange). Stores ignore this.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("weights.firn");
+    /// use firndex::{Options, Shape, Table};
+    ///
+    /// let (key, value): (Shape, Shape) = ("i64".parse().unwrap(), "f64".parse().unwrap());
+    /// let weights: Table<u64, u64> = Options::new().shapes(key, value).create_table(&path)?;
+    /// weights.put(-1_i64 as u64, 0.5_f64.to_bits())?;
+    /// weights.close()?;
+    ///
+    /// let weights = Table::<i64, f64>::open(&path)?;
+    /// assert_eq!(weights.get(-1)?, Some(0.5));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn shapes(mut self, key: Shape, value: Shape) -> Self {
+        self.shapes = Some(Shapes { key: Some(key), value: Some(value) });
+        self
+    }
+}
 
 /// Of a table's keys and values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,6 +54,24 @@ pub(crate) struct Shapes {
 impl Shapes {
     pub(crate) fn of<K: Fixed, V: Fixed>() -> Shapes {
         Shapes { key: K::shape(), value: V::shape() }
+    }
+
+    /// Those that `options` ask for in place of the types' own, which have the same sizes.
+    pub(crate) fn asked<T: Held>(options: &Options) -> crate::Result<Shapes> {
+        let Some(asked) = options.shapes.clone().filter(|_| T::contents().kind == Kind::Table)
+        else {
+            return Ok(T::shapes());
+        };
+        let Contents { key_bytes, value_bytes, .. } = T::contents();
+        for (shape, bytes) in [(&asked.key, key_bytes), (&asked.value, value_bytes)] {
+            if let Some(shape) = shape
+                && shape.bytes() != Some(bytes as usize)
+            {
+                let (found, expected) = (format!("`{shape}`"), format!("a shape of {bytes} bytes"));
+                return Err(Error::OutOfRange { option: "shapes", found, expected });
+            }
+        }
+        Ok(asked)
     }
 
     /// `None` if there is nothing to record.
@@ -88,17 +139,17 @@ impl Shapes {
     }
 }
 
-/// Records the shapes of a table that is being made, before anything is in it; those of its types, unless it is a copy
-/// of another pool. A crash meanwhile leaves no pool, or one without a record, which any types open.
+/// Records the shapes of a table that is being made, before anything is in it; those of its types, unless others are
+/// asked for, or it is a copy of another pool. A crash meanwhile leaves no pool, or one without a record, which any types open.
 pub(crate) fn record<K: Fixed, V: Fixed>(
     pool: &Pool<Memory>,
-    of_a_copy: Option<&Shapes>,
+    asked: Option<&Shapes>,
 ) -> crate::Result<()> {
     let superblock = pool.superblock();
+    let shapes = asked.cloned().unwrap_or_else(Shapes::of::<K, V>);
     if superblock.incarnation > 1 || !superblock.extents.is_empty() {
-        return Shapes::from_note(pool.note(), &superblock).allow(Shapes::of::<K, V>());
+        return Shapes::from_note(pool.note(), &superblock).allow(shapes);
     }
-    let shapes = of_a_copy.cloned().unwrap_or_else(Shapes::of::<K, V>);
     if let Some(note) = shapes.note() {
         let _write = pool.write()?;
         pool.set_note(&note)?;

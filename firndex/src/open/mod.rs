@@ -48,7 +48,8 @@ pub(crate) fn open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Resul
 
 fn try_open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
     let began = Instant::now();
-    let ready = Ready { began, ..ready(options, path, mode, T::contents(), T::shapes())? };
+    let shapes = Shapes::asked::<T>(options)?;
+    let ready = Ready { began, ..ready(options, path, mode, T::contents(), shapes)? };
     let mut opened: T = ready.start(options)?;
     let pool = opened.pool_mut();
     if options.survive_bus_errors {
@@ -61,6 +62,7 @@ fn try_open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
 }
 
 pub(crate) fn in_memory<T: Held>(options: &Options) -> Result<T> {
+    Shapes::asked::<T>(options)?;
     let mut opened: T = create::in_memory(options, T::contents())?.start(options)?;
     opened.pool_mut().start_background(options)?;
     Ok(opened)

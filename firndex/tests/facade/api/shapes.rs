@@ -99,6 +99,44 @@ fn a_struct_of_other_fields_is_refused_with_both_shapes_and_nothing_changes() {
 }
 
 #[test]
+fn shapes_that_are_known_at_run_time_are_recorded_and_demanded_like_those_of_types() {
+    let directory = places::in_ram();
+    for &engine in Engine::ALL {
+        let path = directory.path().join(engine.name());
+        let asked = |key: &str, value: &str| {
+            let (key, value) = (key.parse().unwrap(), value.parse().unwrap());
+            Options::new().shapes(key, value)
+        };
+        let options = asked("i64", SHAPE).engine(engine);
+        let table = options.create_table_of::<u64, u64>(&path).unwrap();
+        table.put(u64::MAX, 3 << 32 | 2).unwrap();
+        table.backup(path.with_extension("copy"), Existing::Keep).unwrap();
+        table.close().unwrap();
+        assert_eq!(recorded(&path), [Some("i64".into()), Some(SHAPE.into())]);
+        assert_eq!(recorded(&path.with_extension("copy")), recorded(&path));
+
+        let error = assert_refused(&path, |path| Table::<u64, u64>::open(path), &["`i64`"]);
+        assert!(is_mismatch(&error, "key type"), "{error:?}");
+        let other = |path: &Path| asked("i64", "(u32, u32)").open_table_of::<u64, u64>(path);
+        let error = assert_refused(&path, other, &[SHAPE, "(u32, u32)"]);
+        assert!(is_mismatch(&error, "value type"), "{error:?}");
+        let larger = |path: &Path| asked("i64", "[u8; 9]").open_table_of::<u64, u64>(path);
+        let error = assert_refused(&path, larger, &["`Options::shapes`", "[u8; 9]", "8 bytes"]);
+        assert!(matches!(error, Error::OutOfRange { option: "shapes", .. }), "{error:?}");
+
+        let table = Table::<i64, Place>::open(&path).unwrap();
+        assert_eq!(table.get(-1).unwrap(), Some(Place { file: 2, offset: 3 }));
+        table.close().unwrap();
+        let table = options.open_table_of::<u64, u64>(&path).unwrap();
+        assert_eq!(table.get(u64::MAX).unwrap(), Some(3 << 32 | 2));
+    }
+    let wrong = Options::new().shapes("u8".parse().unwrap(), "u64".parse().unwrap());
+    assert!(matches!(wrong.in_memory_table(), Err(Error::OutOfRange { option: "shapes", .. })));
+    // A store has none.
+    wrong.in_memory_store().unwrap();
+}
+
+#[test]
 fn a_table_without_a_record_opens_as_before_and_stays_so() {
     let directory = places::in_ram();
     let path = directory.path().join("old");
