@@ -3,13 +3,18 @@
 //! Everything that may wait runs detached from the interpreter, so other threads of Python go on meanwhile. A single
 //! look-up in memory stays attached: it takes no lock, never waits, and is shorter than giving the interpreter away.
 
+mod arrays;
 mod bytes;
 mod errors;
 mod figures;
 mod opening;
 mod pairs;
+mod pipe;
 mod shared;
+mod sized;
 mod store;
+mod table;
+mod typed;
 
 use pyo3::prelude::*;
 
@@ -21,4 +26,6 @@ mod _firndex {
     use super::pairs::Pairs;
     #[pymodule_export]
     use super::store::Store;
+    #[pymodule_export]
+    use super::table::{Pieces, Table};
 }

@@ -33,6 +33,7 @@ from ._errors import (
 )
 from ._firndex import inspect, remove
 from ._store import Backup, Dbm, Report, Store, open
+from ._table import Table
 
 __all__ = [
     "BadOption",
@@ -59,6 +60,7 @@ __all__ = [
     "Report",
     "Store",
     "SystemFailure",
+    "Table",
     "Vanished",
     "error",
     "inspect",
