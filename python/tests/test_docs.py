@@ -26,7 +26,7 @@ EXAMPLES = {name: doc for name, doc in documented() if ">>>" in doc}
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples(name):
-    names = {"firndex": firndex, "Store": firndex.Store}
+    names = {"firndex": firndex, "Store": firndex.Store, "Table": firndex.Table}
     test = doctest.DocTestParser().get_doctest(inspect.cleandoc(EXAMPLES[name]), names, name, None, None)
     told = []
     failed, tried = doctest.DocTestRunner().run(test, out=told.append, clear_globs=True)
@@ -36,6 +36,6 @@ def test_examples(name):
 def test_everything_public_is_documented():
     for name in firndex.__all__:
         assert getattr(firndex, name).__doc__ or name == "error", name
-    for name in dir(firndex.Store):
+    for kind, name in [(kind, name) for kind in (firndex.Store, firndex.Table) for name in dir(kind)]:
         if not name.startswith("_"):
-            assert getattr(firndex.Store, name).__doc__, name
+            assert getattr(kind, name).__doc__, name

@@ -31,6 +31,7 @@ from ._errors import (
     Vanished,
     error,
 )
+from ._cached import cached
 from ._firndex import inspect, remove
 from ._store import Backup, Dbm, Report, Store, open
 from ._table import Table
@@ -62,6 +63,7 @@ __all__ = [
     "SystemFailure",
     "Table",
     "Vanished",
+    "cached",
     "error",
     "inspect",
     "open",

@@ -72,15 +72,19 @@ class Table(Handle, _firndex.Table, MutableMapping):
 
         from ._dtypes import Codec, dtype_of, shape_of
 
-        shapes = [key, value]
+        recorded = [None, None]
         if (key is None or value is None) and path is not None and flag in ("r", "w", "c"):
-            shapes = _recorded(path, shapes)
-        dtypes = [
-            dtype_of(shape[len(_RECORDED):]) if isinstance(shape, str) and shape.startswith(_RECORDED)
-            else numpy.dtype("u8" if shape is None else shape)
-            for shape in shapes
-        ]
-        table = super().__new__(cls, path, flag, *map(shape_of, dtypes), **options)
+            recorded = _recorded(path)
+        dtypes, shapes = [], []
+        for dtype, shape in zip((key, value), recorded):
+            if dtype is None and shape is not None:
+                # Several shapes have one dtype, so what the pool says counts.
+                dtypes.append(dtype_of(shape))
+                shapes.append(shape)
+            else:
+                dtypes.append(numpy.dtype("u8" if dtype is None else dtype))
+                shapes.append(shape_of(dtypes[-1]))
+        table = super().__new__(cls, path, flag, *shapes, **options)
         table._key, table._value = Codec(dtypes[0], "key"), Codec(dtypes[1], "value")
         return table
 
@@ -134,8 +138,8 @@ class Table(Handle, _firndex.Table, MutableMapping):
         >>> place = numpy.dtype([("file", "u4"), ("offset", "u8")])
         >>> places = Table(key="S16", value=place)
         >>> places.put_many([b"first", b"second"], [(1, 4096), (1, 8192)])
-        >>> places[b"second"]["offset"]
-        np.uint64(8192)
+        >>> int(places[b"second"]["offset"])
+        8192
         """
         self._put_many(self._key.column(keys), self._value.column(values))
 
@@ -291,19 +295,19 @@ class Table(Handle, _firndex.Table, MutableMapping):
 
 
 _MISSING_VALUE = object()
-_RECORDED = "recorded "
 
 
-def _recorded(path, asked):
-    """The shapes that the pool records, where no dtype was asked for."""
+def _recorded(path):
+    """The shapes of keys and values that the pool records, if there is one."""
     try:
         info = _firndex.inspect(path)
     except (Error, OSError):
         # Opening tells more: there is none, or it can be restored.
-        return asked
-    shapes = (info["key_shape"], info["value_shape"])
-    sizes = (info["key_bytes"], info["value_bytes"])
+        return [None, None]
+    sizes = info["key_bytes"], info["value_bytes"]
+    if info["kind"] != "table" or sizes == (8, 8) and info["key_shape"] is None:
+        return [info["key_shape"], info["value_shape"]]
     return [
-        dtype if dtype is not None else _RECORDED + shape if shape is not None else f"V{size}" if size else None
-        for dtype, shape, size in zip(asked, shapes, sizes)
+        f"[u8; {size}]" if shape is None else shape
+        for shape, size in zip((info["key_shape"], info["value_shape"]), sizes)
     ]
