@@ -7,6 +7,7 @@ mod arrays;
 mod bytes;
 mod errors;
 mod figures;
+mod keeper;
 mod opening;
 mod pairs;
 mod pipe;
@@ -15,6 +16,7 @@ mod sized;
 mod store;
 mod table;
 mod typed;
+mod view;
 
 use pyo3::prelude::*;
 

@@ -3,6 +3,7 @@
 use crate::pipe::{Piece, Reader, Visit, Visits};
 use crate::shared::Shared;
 use firndex::Store;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use std::ops::ControlFlow;
@@ -72,20 +73,27 @@ impl Visits for Store {
 #[pyclass(module = "firndex._firndex")]
 pub(crate) struct Pairs {
     of: Of,
+    handle: Py<PyAny>,
     reader: Reader<Strings>,
     piece: Strings,
     next: usize,
 }
 
 impl Pairs {
-    pub(crate) fn new(py: Python<'_>, shared: &Shared<Store>, of: Of) -> PyResult<Self> {
-        let reader = Reader::begin(py, shared, of)?;
-        Ok(Pairs { of, reader, piece: Strings::default(), next: 0 })
+    /// Of `handle`, which lives as long as the iterator.
+    pub(crate) fn new<T>(handle: &Bound<'_, T>, shared: &Shared<Store>, of: Of) -> PyResult<Self> {
+        let reader = Reader::begin(handle.py(), shared, of)?;
+        let handle = handle.clone().into_any().unbind();
+        Ok(Pairs { of, handle, reader, piece: Strings::default(), next: 0 })
     }
 }
 
 #[pymethods]
 impl Pairs {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.handle)
+    }
+
     fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
         this
     }

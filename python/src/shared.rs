@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, RwLock, Weak};
 use std::time::Duration;
 
 /// How long closing waits between two looks whether the calls of other threads have returned.
-const LOOK_AGAIN: Duration = Duration::from_millis(1);
+const LOOK_AGAIN: Duration = Duration::from_micros(100);
 
 /// What runs on a thread of its own, and ends when the handle is closed.
 pub(crate) trait Ends: Send + Sync {
@@ -119,15 +119,16 @@ impl<T: Closes> Shared<T> {
         Ok(())
     }
 
-    /// Closes the pool, once the calls of other threads have returned. A handle that is closed already stays so.
-    pub(crate) fn close(&self, py: Python<'_>) -> PyResult<()> {
+    /// Closes the pool, once the calls of other threads have returned. A handle that is closed already stays so. `end`
+    /// ends what else shares the pool.
+    pub(crate) fn close(&self, py: Python<'_>, end: impl Fn() -> PyResult<()>) -> PyResult<()> {
         let Some(mut open) = self.open.write().map_err(errors::broken)?.take() else {
             return Ok(());
         };
         if self.is_inherited() {
             // It is the parent's to close, and threads that do not exist here may share it.
             std::mem::forget(open);
-            return Ok(());
+            return end();
         }
         let threads = std::mem::take(&mut *self.threads.lock().map_err(errors::broken)?);
         loop {
@@ -135,6 +136,7 @@ impl<T: Closes> Shared<T> {
                 *self.open.write().map_err(errors::broken)? = Some(open);
                 return Err(refused);
             }
+            end()?;
             threads.iter().filter_map(Weak::upgrade).for_each(|thread| thread.end());
             match Arc::try_unwrap(open) {
                 Ok(last) => return py.detach(|| last.close()).or_raise(py),
@@ -163,11 +165,27 @@ impl<T: Closes> Shared<T> {
     }
 }
 
+/// The pool is closed when this returns, so it can be opened again at once. Iterators and views keep their handle, so all
+/// that may share the pool are threads that are about to end.
 impl<T: Closes> Drop for Shared<T> {
     fn drop(&mut self) {
-        let open = self.open.get_mut().ok().and_then(Option::take);
+        let Some(mut open) = self.open.get_mut().ok().and_then(Option::take) else { return };
         if self.is_inherited() {
             std::mem::forget(open);
+            return;
         }
+        let threads = self.threads.get_mut().map(std::mem::take).unwrap_or_default();
+        let close = move || {
+            loop {
+                threads.iter().filter_map(Weak::upgrade).for_each(|thread| thread.end());
+                match Arc::try_unwrap(open) {
+                    Ok(last) => return drop(last),
+                    Err(shared) => open = shared,
+                }
+                std::thread::sleep(LOOK_AGAIN);
+            }
+        };
+        // Where Python is not asked to wait, since it has ended, what is left is as after a kill.
+        let _ = Python::try_attach(|py| py.detach(close));
     }
 }

@@ -2,13 +2,16 @@
 
 use crate::bytes::{What, bytes_of, state_of};
 use crate::errors::{self, OrRaise, Part};
+use crate::keeper::{Held, Keeper};
 use crate::opening::{Opening, Way, refuse_pickling};
 use crate::pairs::{Of, Pairs};
+use crate::pipe::Visits;
 use crate::shared::Shared;
+use crate::view::memoryview;
 use firndex::{Copied, Existing};
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -27,6 +30,8 @@ struct Popping {
 /// The native part of ``firndex.Store``.
 #[pyclass(subclass, frozen, module = "firndex._firndex")]
 pub(crate) struct Store {
+    /// Begun when the first value is shown in place. Before what waits for its thread: it goes first.
+    keeper: Mutex<Option<Keeper>>,
     shared: Shared<firndex::Store>,
     popping: Mutex<Popping>,
 }
@@ -134,7 +139,8 @@ impl Store {
             Way::OpenOrCreate(path) => options.open_or_create_store(path),
             Way::Create(path) => options.create_store(path),
         })?;
-        Ok(Store { shared: Shared::new(store, opening.path), popping: Mutex::default() })
+        let shared = Shared::new(store, opening.path);
+        Ok(Store { shared, popping: Mutex::default(), keeper: Mutex::default() })
     }
 
     fn __getitem__<'py>(
@@ -177,16 +183,16 @@ impl Store {
         Ok(usize::try_from(len).unwrap_or(usize::MAX))
     }
 
-    fn __iter__(&self, py: Python<'_>) -> PyResult<Pairs> {
-        Pairs::new(py, &self.shared, Of::Keys)
+    fn __iter__(this: &Bound<'_, Self>) -> PyResult<Pairs> {
+        Pairs::new(this, &this.get().shared, Of::Keys)
     }
 
-    fn _values(&self, py: Python<'_>) -> PyResult<Pairs> {
-        Pairs::new(py, &self.shared, Of::Values)
+    fn _values(this: &Bound<'_, Self>) -> PyResult<Pairs> {
+        Pairs::new(this, &this.get().shared, Of::Values)
     }
 
-    fn _items(&self, py: Python<'_>) -> PyResult<Pairs> {
-        Pairs::new(py, &self.shared, Of::Items)
+    fn _items(this: &Bound<'_, Self>) -> PyResult<Pairs> {
+        Pairs::new(this, &this.get().shared, Of::Items)
     }
 
     /// The value of ``key``, or ``default`` without one. Takes no lock and never waits.
@@ -315,6 +321,28 @@ impl Store {
             py.check_signals()?;
         }
         Ok(())
+    }
+
+    /// The value of ``key`` in place, without a copy, as a read-only memoryview; None if there is none.
+    ///
+    /// It pays for values above some 100 KB: a view takes longer to make than a short copy. Release it soon, by ``with``
+    /// or by dropping it: until then, the space of values that are replaced or removed is not used again, and the store
+    /// cannot be closed.
+    ///
+    /// >>> with firndex.Store("films.firn") as films:
+    /// ...     films["metropolis"] = bytes(1 << 20)
+    /// ...     with films.view("metropolis") as frames:
+    /// ...         len(frames), bytes(frames[:4])
+    /// (1048576, b'\x00\x00\x00\x00')
+    fn view<'py>(
+        this: &Bound<'py, Self>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyMemoryView>>> {
+        let (store, py) = (this.get(), this.py());
+        store
+            .held(py, key)?
+            .map(|held| memoryview(py, held, this.clone().into_any().unbind()))
+            .transpose()
     }
 
     /// A list of the keys' values, with None where there is none. Faster than single calls.
@@ -485,7 +513,11 @@ impl Store {
     /// >>> store.closed
     /// True
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.shared.close(py)
+        self.shared.close(py, || {
+            // Its thread ends, unless it keeps a value.
+            self.keeper.lock().map_err(errors::broken)?.take();
+            Ok(())
+        })
     }
 
     /// Whether the handle is closed.
@@ -538,6 +570,22 @@ impl Store {
             let found = store.get(key.as_bytes()).or_raise(py)?;
             Ok(found.map(|value| PyBytes::new(py, &value)))
         })
+    }
+
+    /// The value of `key`, which stays in place.
+    fn held(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<Held>> {
+        let key = bytes_of(What::Key, key)?;
+        let (key, store) = (key.as_bytes(), self.shared.get(py)?);
+        // In a forked child nobody would answer.
+        store.probe().or_raise(py)?;
+        let keeper = {
+            let mut keeper = self.keeper.lock().map_err(errors::broken)?;
+            match &*keeper {
+                Some(keeper) => keeper.clone(),
+                None => keeper.insert(Keeper::begin(store)?).clone(),
+            }
+        };
+        py.detach(|| keeper.hold(key, &self.shared.views)).or_raise(py)
     }
 
     fn exchanged(

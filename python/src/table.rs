@@ -9,6 +9,7 @@ use crate::sized::{self, BYTES_MAX, Place};
 use crate::typed::{Operations, open};
 use firndex::{BatchError, Existing, Shape};
 use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::ops::ControlFlow;
@@ -65,11 +66,16 @@ impl Piece for Columns {
 /// An iterator over the pairs of a table, as bytes of arrays.
 #[pyclass(module = "firndex._firndex")]
 pub(crate) struct Pieces {
+    handle: Py<PyAny>,
     reader: Reader<Columns>,
 }
 
 #[pymethods]
 impl Pieces {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.handle)
+    }
+
     fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
         this
     }
@@ -248,8 +254,9 @@ impl Table {
         })
     }
 
-    fn _pieces(&self, py: Python<'_>) -> PyResult<Pieces> {
-        Ok(Pieces { reader: Reader::begin(py, &self.shared, ())? })
+    fn _pieces(this: &Bound<'_, Self>) -> PyResult<Pieces> {
+        let reader = Reader::begin(this.py(), &this.get().shared, ())?;
+        Ok(Pieces { handle: this.clone().into_any().unbind(), reader })
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -298,7 +305,7 @@ impl Table {
 
     /// Writes everything to the device, and marks the pool as closed. Closing twice does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.shared.close(py)
+        self.shared.close(py, || Ok(()))
     }
 
     /// Whether the handle is closed.

@@ -1,0 +1,52 @@
+"""Not run: mypy reads it. What is wrong has to be reported, or the `type: ignore` is unused, which is an error, too."""
+
+from pathlib import Path
+
+import numpy as np
+from typing_extensions import assert_type
+
+import firndex
+from firndex import Store, Table, cached
+
+
+def stores() -> None:
+    with Store(Path("a.firn"), "w", max_bytes=1 << 30, durability="commit") as store:
+        store["a"] = b"1"
+        store[b"b"] = bytearray(b"2")
+        store["c"] = memoryview(b"3")
+        assert_type(store["a"], bytes)
+        assert_type(store.get("a"), bytes | None)
+        assert_type(store.get("a", 7), bytes | int)
+        assert_type(store.pop("a"), bytes)
+        assert_type(store.get_many(["a", b"b"]), list[bytes | None])
+        assert_type(store.modify("a", lambda value: (value or b"") + b"!"), bytes | None)
+        assert_type(store.view("a"), memoryview | None)
+        assert_type(store.check().findings, list[str])
+        assert_type(list(store.items()), list[tuple[bytes, bytes]])
+        store.update({"a": b"1"}, b=b"2")
+        store |= [("a", b"1")]
+        store[7] = b"1"  # type: ignore[index]
+        store["a"] = 1  # type: ignore[assignment]
+    Store("a.firn", "q")  # type: ignore[arg-type]
+    Store("a.firn", colour="red")  # type: ignore[call-arg]
+    with firndex.open("a.firn", "c") as database:
+        assert_type(database.keys(), list[bytes])
+
+
+def tables() -> None:
+    with Table(key="i8", value=np.dtype([("file", "u4")])) as table:
+        table.put_many(np.arange(3), [1, 2, 3])
+        values, found = table.get_many([1, 2])
+        assert_type(found, "np.typing.NDArray[np.bool_]")
+        table.get_many([1], out="values")  # type: ignore[arg-type]
+
+
+@cached("results.firn", version=1)
+def square(n: int) -> int:
+    return n * n
+
+
+def results() -> None:
+    assert_type(square(2), int)
+    assert_type(square.cache_info().hits, int)
+    square("2")  # type: ignore[arg-type]
