@@ -20,4 +20,5 @@ pages! {
     Operating: "../guide/operating.md",
     Errors: "../guide/errors.md",
     C: "../guide/c.md",
+    Python: "../guide/python.md",
 }

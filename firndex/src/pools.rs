@@ -2,8 +2,9 @@
 
 use crate::files::{self, LogFiles};
 use crate::open::{self, Mode};
+use crate::shapes::Shapes;
 use crate::{Options, Result, Store, Table, refusals};
-use index::Fixed;
+use index::{Fixed, Shape};
 use std::path::Path;
 
 impl Options {
@@ -140,5 +141,33 @@ impl Options {
     /// A store in anonymous memory.
     pub fn in_memory_store(&self) -> Result<Store> {
         open::in_memory(self)
+    }
+
+    /// The [shapes](Shape) of a table's keys and values, in place of those of its types: a new table records them, and an
+    /// existing one is refused if it has recorded others. Default: those of the types.
+    ///
+    /// This is for programs that learn the shapes at run time, and open every table of 8-byte pairs as a
+    /// `Table<u64, u64>`, say. Shapes of other sizes than the types' give
+    /// [`Error::OutOfRange`](crate::Error::OutOfRange). Stores ignore this.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("weights.firn");
+    /// use firndex::{Options, Shape, Table};
+    ///
+    /// let (key, value): (Shape, Shape) = ("i64".parse().unwrap(), "f64".parse().unwrap());
+    /// let weights: Table<u64, u64> = Options::new().shapes(key, value).create_table(&path)?;
+    /// weights.put(-1_i64 as u64, 0.5_f64.to_bits())?;
+    /// weights.close()?;
+    ///
+    /// let weights = Table::<i64, f64>::open(&path)?;
+    /// assert_eq!(weights.get(-1)?, Some(0.5));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn shapes(mut self, key: Shape, value: Shape) -> Self {
+        self.shapes = Some(Shapes { key: Some(key), value: Some(value) });
+        self
     }
 }

@@ -2,9 +2,6 @@
 //!
 //! The record is the pool's note: two lines, the key's shape and the value's. A line is empty if the type has none.
 
-use crate::contents::Contents;
-use crate::held::Held;
-use crate::{Error, Kind, Options};
 use index::{Fixed, Shape};
 use pmem::medium::Memory;
 use pmem::pool::{NOTE_BYTES_MAX, note_extent, note_in};
@@ -13,36 +10,6 @@ use pmem::{Offset, OpenError, Pool};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-
-impl Options {
-    /// The [shapes](Shape) of a table's keys and values, in place of those of its types: a new table records them, and an
-    /// existing one is refused if it has recorded others. Default: those of the types.
-    ///
-    /// This is for programs that learn the shapes at run time, and open every table of 8-byte pairs as a
-    /// `Table<u64, u64>`, say. Shapes of other sizes than the types' give
-    /// [`Error::OutOfRange`](crate::Error::OutOfRange). Stores ignore this.
-    ///
-    /// ```
-    /// # fn main() -> firndex::Result<()> {
-    /// # let directory = tempfile::tempdir().unwrap();
-    /// # let path = directory.path().join("weights.firn");
-    /// use firndex::{Options, Shape, Table};
-    ///
-    /// let (key, value): (Shape, Shape) = ("i64".parse().unwrap(), "f64".parse().unwrap());
-    /// let weights: Table<u64, u64> = Options::new().shapes(key, value).create_table(&path)?;
-    /// weights.put(-1_i64 as u64, 0.5_f64.to_bits())?;
-    /// weights.close()?;
-    ///
-    /// let weights = Table::<i64, f64>::open(&path)?;
-    /// assert_eq!(weights.get(-1)?, Some(0.5));
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn shapes(mut self, key: Shape, value: Shape) -> Self {
-        self.shapes = Some(Shapes { key: Some(key), value: Some(value) });
-        self
-    }
-}
 
 /// Of a table's keys and values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,24 +21,6 @@ pub(crate) struct Shapes {
 impl Shapes {
     pub(crate) fn of<K: Fixed, V: Fixed>() -> Shapes {
         Shapes { key: K::shape(), value: V::shape() }
-    }
-
-    /// Those that `options` ask for in place of the types' own, which have the same sizes.
-    pub(crate) fn asked<T: Held>(options: &Options) -> crate::Result<Shapes> {
-        let Some(asked) = options.shapes.clone().filter(|_| T::contents().kind == Kind::Table)
-        else {
-            return Ok(T::shapes());
-        };
-        let Contents { key_bytes, value_bytes, .. } = T::contents();
-        for (shape, bytes) in [(&asked.key, key_bytes), (&asked.value, value_bytes)] {
-            if let Some(shape) = shape
-                && shape.bytes() != Some(bytes as usize)
-            {
-                let (found, expected) = (format!("`{shape}`"), format!("a shape of {bytes} bytes"));
-                return Err(Error::OutOfRange { option: "shapes", found, expected });
-            }
-        }
-        Ok(asked)
     }
 
     /// `None` if there is nothing to record.

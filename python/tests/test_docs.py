@@ -1,11 +1,16 @@
-"""The examples in docstrings run as they stand."""
+"""The examples in docstrings and pages run as they stand."""
 
 import doctest
 import inspect
+import pathlib
+import re
 
 import pytest
 
 import firndex
+
+ROOT = pathlib.Path(__file__).parents[2]
+PAGES = [ROOT / "docs/guide/python.md", ROOT / "python/README.md"]
 
 
 def documented():
@@ -21,21 +26,39 @@ def documented():
             yield name, thing.__doc__
 
 
-EXAMPLES = {name: doc for name, doc in documented() if ">>>" in doc}
+EXAMPLES = {name: inspect.cleandoc(doc) for name, doc in documented() if ">>>" in doc}
+
+
+def run(text, name):
+    names = {"firndex": firndex, "Store": firndex.Store, "Table": firndex.Table}
+    test = doctest.DocTestParser().get_doctest(text, names, name, name, 0)
+    told = []
+    failed, tried = doctest.DocTestRunner().run(test, out=told.append)
+    assert tried and not failed, "".join(told)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples(name):
-    names = {"firndex": firndex, "Store": firndex.Store, "Table": firndex.Table}
-    test = doctest.DocTestParser().get_doctest(inspect.cleandoc(EXAMPLES[name]), names, name, None, None)
-    told = []
-    failed, tried = doctest.DocTestRunner().run(test, out=told.append, clear_globs=True)
-    assert tried and not failed, "".join(told)
+    pytest.importorskip("numpy")
+    run(EXAMPLES[name], name)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_pages(page):
+    """Blocks of `pycon` show what they print; those of `python` are programs. They run in order, in one directory."""
+    pytest.importorskip("numpy")
+    blocks = re.findall(r"^```(pycon|python)\n(.*?)^```", page.read_text(), re.S | re.M)
+    assert blocks
+    for number, (kind, text) in enumerate(blocks):
+        if kind == "pycon":
+            run(text, f"{page.name}, block {number}")
+        else:
+            exec(compile(text, f"{page.name}, block {number}", "exec"), {"__name__": "page"})
 
 
 def test_everything_public_is_documented():
     for name in firndex.__all__:
         assert getattr(firndex, name).__doc__ or name == "error", name
-    for kind, name in [(kind, name) for kind in (firndex.Store, firndex.Table) for name in dir(kind)]:
-        if not name.startswith("_"):
-            assert getattr(kind, name).__doc__, name
+    for kind in (firndex.Store, firndex.Table):
+        for name in dir(kind):
+            assert name.startswith("_") or getattr(kind, name).__doc__, name

@@ -124,11 +124,11 @@ def test_popitem_skips_keys_that_went_meanwhile(store):
 
 
 def test_values_and_keys_of_any_size(store):
-    for size in (0, 1, 100, 65_535, 1 << 20, 5 << 20):
+    for size in (0, 1, 100, 65_536, 1 << 20, 5 << 20):
         store[f"of {size}"] = bytes(size)
         assert store[f"of {size}"] == bytes(size)
     store[b""] = b"the empty key"
-    longest = b"k" * 65_535
+    longest = b"k" * 65_536
     store[longest] = b"long"
     assert store[b""] == b"the empty key" and longest in store
 

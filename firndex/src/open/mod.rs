@@ -12,7 +12,7 @@ use crate::companions::Companions;
 use crate::contents::{Contents, check_superblock};
 use crate::held::Held;
 use crate::shapes::Shapes;
-use crate::{Error, Options, Result};
+use crate::{Error, Kind, Options, Result};
 use find::{Found, Locked};
 pub(crate) use memory::medium_for;
 use memory::{medium, watched};
@@ -48,7 +48,7 @@ pub(crate) fn open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Resul
 
 fn try_open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
     let began = Instant::now();
-    let shapes = Shapes::asked::<T>(options)?;
+    let shapes = asked_shapes::<T>(options)?;
     let ready = Ready { began, ..ready(options, path, mode, T::contents(), shapes)? };
     let mut opened: T = ready.start(options)?;
     let pool = opened.pool_mut();
@@ -62,10 +62,27 @@ fn try_open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
 }
 
 pub(crate) fn in_memory<T: Held>(options: &Options) -> Result<T> {
-    Shapes::asked::<T>(options)?;
+    asked_shapes::<T>(options)?;
     let mut opened: T = create::in_memory(options, T::contents())?.start(options)?;
     opened.pool_mut().start_background(options)?;
     Ok(opened)
+}
+
+/// The shapes that the options ask for in place of the types' own, which have the same sizes.
+fn asked_shapes<T: Held>(options: &Options) -> Result<Shapes> {
+    let contents = T::contents();
+    let Some(asked) = options.shapes.clone().filter(|_| contents.kind == Kind::Table) else {
+        return Ok(T::shapes());
+    };
+    for (shape, bytes) in [(&asked.key, contents.key_bytes), (&asked.value, contents.value_bytes)] {
+        if let Some(shape) = shape
+            && shape.bytes() != Some(bytes as usize)
+        {
+            let (found, expected) = (format!("`{shape}`"), format!("a shape of {bytes} bytes"));
+            return Err(Error::OutOfRange { option: "shapes", found, expected });
+        }
+    }
+    Ok(asked)
 }
 
 /// Not generic, so it is compiled once, and not by every user.

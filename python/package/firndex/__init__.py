@@ -31,7 +31,7 @@ from ._errors import (
     Vanished,
     error,
 )
-from ._cached import cached
+from ._cached import CacheInfo, cached
 from ._firndex import inspect, remove
 from ._store import Backup, Dbm, Report, Store, open
 from ._table import Table
@@ -39,6 +39,7 @@ from ._table import Table
 __all__ = [
     "BadOption",
     "Backup",
+    "CacheInfo",
     "Closed",
     "Corrupt",
     "Dbm",

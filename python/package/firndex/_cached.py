@@ -8,6 +8,7 @@ from collections import namedtuple
 
 from ._store import Store
 
+#: The result of `cache_info`: how many calls found a result, and how many computed one.
 CacheInfo = namedtuple("CacheInfo", "hits misses")
 
 #: A longer description of the arguments is replaced by a digest.

@@ -113,7 +113,7 @@ class Store(Handle, _firndex.Store, MutableMapping):
     `Store(path)` opens the pool at `path`, or creates it. `Store()` is one in memory, which ends with the process.
 
     A key is `bytes`, any object with a buffer, or `str`, which stands for its UTF-8 bytes. So is a value. What comes
-    out is always `bytes`. Keys have up to 65,535 bytes, values up to 256 MiB.
+    out is always `bytes`. Keys have up to 64 KiB, values up to 256 MiB.
 
     Once a call returns, its effect survives `kill -9`. On a disk, `durability` says what survives power loss:
     "periodic" (the default) all but the last 5 ms, "commit" everything, "process" what was closed or synced. In

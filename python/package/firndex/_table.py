@@ -240,7 +240,7 @@ class Table(Handle, _firndex.Table, MutableMapping):
                     return key, value
         raise KeyError("popitem(): the table is empty")
 
-    def setdefault(self, key, default):
+    def setdefault(self, key, default=None):
         """The value of `key`. Without one, store `default` and return it, in one atomic step."""
         return self._value.decode(self._insert(self._key.encode(key), self._value.encode(default)))
 
