@@ -34,7 +34,11 @@ fn main() -> firndex::Result<()> {
         let mut rates = [0.0; 3];
         for (rate, step) in rates.iter_mut().zip(0..) {
             let began = Instant::now();
-            if step == 1 { get()? } else { put()? }
+            if step == 1 {
+                get()?
+            } else {
+                put()?
+            }
             *rate = PAIRS as f64 / began.elapsed().as_secs_f64() / 1e6;
         }
         for ((_, best), rate) in best.iter_mut().zip(rates) {
@@ -45,7 +49,7 @@ fn main() -> firndex::Result<()> {
     }
     println!("| Rust, the same batch | millions a second |\n|---|---|");
     for (what, rate) in best {
-        println!("| `Table::{what}` | {rate:.1f} |");
+        println!("| `Table::{what}` | {rate:.1} |");
     }
     Ok(())
 }

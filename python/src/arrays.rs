@@ -89,7 +89,7 @@ fn memory(array: &Bound<'_, PyAny>, element_bytes: usize) -> PyResult<(usize, bo
     if element_bytes == 0 {
         return Ok((address, !is_read_only, array.len()?));
     }
-    if bytes % element_bytes != 0 {
+    if !bytes.is_multiple_of(element_bytes) {
         return Err(PyValueError::new_err(format!(
             "the array has {bytes} bytes, expected a multiple of {element_bytes}"
         )));

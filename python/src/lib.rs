@@ -12,10 +12,8 @@ mod opening;
 mod pairs;
 mod pipe;
 mod shared;
-mod sized;
 mod store;
 mod table;
-mod typed;
 mod view;
 
 use pyo3::prelude::*;

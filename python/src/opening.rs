@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tables::Way;
 
 /// How long an opening waits between two attempts, and Ctrl-C for it.
 const TRY_AGAIN: Duration = Duration::from_millis(20);
@@ -159,15 +160,6 @@ impl Opening {
             }
         }
     }
-}
-
-/// How a pool is opened.
-#[derive(Clone, Copy)]
-pub(crate) enum Way<'a> {
-    InMemory,
-    Open(&'a Path),
-    OpenOrCreate(&'a Path),
-    Create(&'a Path),
 }
 
 /// Removes the pool at `path`, or an empty file. Any other file stays, and the error says so.

@@ -1,12 +1,13 @@
 //! Iterators over a store.
 
-use crate::pipe::{Piece, Reader, Visit, Visits};
+use crate::pipe::{Piece, Reader, Visits};
 use crate::shared::Shared;
 use firndex::Store;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use std::ops::ControlFlow;
+use tables::Visit;
 
 /// A piece is passed on when it has so many pairs, or so many bytes.
 const PAIRS_MAX: usize = 512;

@@ -10,9 +10,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-
-/// Called with each key and value.
-pub(crate) type Visit<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
+use tables::Visit;
 
 /// What can be read out.
 pub(crate) trait Visits: Closes + 'static {

@@ -3,7 +3,7 @@
 use crate::bytes::{What, bytes_of, state_of};
 use crate::errors::{self, OrRaise, Part};
 use crate::keeper::{Held, Keeper};
-use crate::opening::{Opening, Way, refuse_pickling};
+use crate::opening::{Opening, refuse_pickling};
 use crate::pairs::{Of, Pairs};
 use crate::pipe::Visits;
 use crate::shared::Shared;
@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView};
 use std::path::PathBuf;
 use std::sync::Mutex;
+use tables::Way;
 
 /// Entries of a batch that are carried out in one call. Between two calls Ctrl-C is looked for.
 const BATCH: usize = 8192;

@@ -2,11 +2,9 @@
 
 use crate::arrays::{column, column_mut};
 use crate::errors::{self, OrRaise, Part};
-use crate::opening::{Opening, Way, refuse_pickling};
-use crate::pipe::{Piece, Reader, Visit, Visits};
+use crate::opening::{Opening, refuse_pickling};
+use crate::pipe::{Piece, Reader, Visits};
 use crate::shared::{Closes, Shared};
-use crate::sized::{self, BYTES_MAX, Place};
-use crate::typed::{Operations, open};
 use firndex::{BatchError, Existing, Shape};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -14,6 +12,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
+use tables::sized::{BYTES_MAX, PLACES, Place};
+use tables::{Operations, Visit, Way};
 
 /// Entries of a batch that are carried out in one call. Between two calls Ctrl-C is looked for.
 const BATCH: usize = 1 << 17;
@@ -130,21 +131,22 @@ impl Table {
         let (key_shape, key_bytes) = shape("key", key_shape)?;
         let (value_shape, value_bytes) = shape("value", value_shape)?;
         opening.options = opening.options.shapes(key_shape, value_shape);
-        let place = if (key_bytes, value_bytes) == (8, 8) {
-            None
+        let opened = if (key_bytes, value_bytes) == (8, 8) {
+            opening.open(py, tables::open_words)?
         } else {
-            Some(Place::take(key_bytes, value_bytes).ok_or_else(|| {
+            let place = Place::take(key_bytes, value_bytes).ok_or_else(|| {
                 let message = format!(
-                    "{} other tables are open whose keys and values have other sizes than {key_bytes} and \
-                     {value_bytes} bytes, and no more can be, except of 8 and 8 bytes; close one of them",
-                    sized::PLACES
+                    "{PLACES} other tables are open whose keys and values have other sizes than {key_bytes} and \
+                     {value_bytes} bytes, and no more can be, except of 8 and 8 bytes; close one of them"
                 );
                 errors::raise(py, "BadOption", message)
-            })?)
+            })?;
+            let place = Arc::new(place);
+            let open =
+                |options: &_, way: Way<'_>| tables::open_in(options, way, Arc::clone(&place));
+            opening.open(py, open)?
         };
-        let opened =
-            opening.open(py, |options, way: Way<'_>| open(options, way, place.as_ref()))?;
-        let shared = Shared::new(AnyTable(opened.held(place)), opening.path);
+        let shared = Shared::new(AnyTable(opened), opening.path);
         Ok(Table { shared, key_bytes, value_bytes })
     }
 

@@ -1,29 +1,35 @@
 //! The operations of a table on bytes, whatever its types are.
 
-use crate::opening::Way;
-use crate::pipe::Visit;
 use crate::sized::{Bytes, Key, Place, Value};
 use firndex::{BatchError, Copied, Existing, Options, Pool, Result, Table};
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Bytes of pairs that one call of the facade gets: they stay in a cache near the processor.
 const CALL_BYTES: usize = 1 << 17;
 
 /// The result of a batch: how many entries took effect before the call of the facade that failed, and its error.
-pub(crate) type Batch = std::result::Result<(), (usize, BatchError)>;
+pub type Batch = std::result::Result<(), (usize, BatchError)>;
+
+/// Called with each key and value.
+pub type Visit<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> ControlFlow<()>;
 
 /// Keys and values have the sizes of the table's, in columns one behind another.
-pub(crate) trait Operations: Send + Sync {
+pub trait Operations: Send + Sync {
+    /// What does not concern single pairs.
     fn pool(&self) -> &Pool;
     /// Fails where the handle may not be used, as in a forked child.
     fn probe(&self) -> Result<()>;
     /// Whether there is a value; then `value` has it.
     fn get(&self, key: &[u8], value: &mut [u8]) -> Result<bool>;
+    /// Stores the pair.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()>;
     /// `value` has what is there afterwards.
     fn insert(&self, key: &[u8], value: &mut [u8]) -> Result<()>;
+    /// Whether there was a value; then `value` has it.
     fn remove(&self, key: &[u8], value: &mut [u8]) -> Result<bool>;
+    /// Whether the state was the expected one, and is the new one.
     fn compare_exchange(
         &self,
         key: &[u8],
@@ -32,11 +38,17 @@ pub(crate) trait Operations: Send + Sync {
     ) -> Result<bool>;
     /// Where there is no value, its bytes are zeros.
     fn get_many(&self, keys: &[u8], values: &mut [u8], found: &mut [u8]) -> Result<()>;
+    /// Stores the pairs, in order.
     fn put_many(&self, keys: &[u8], values: &[u8]) -> Batch;
+    /// Removes the keys, in order. `found` tells which were there.
     fn remove_many(&self, keys: &[u8], found: &mut [u8]) -> Batch;
+    /// Removes all pairs.
     fn clear(&self) -> Result<()>;
+    /// Shows every pair until `visit` breaks off.
     fn visit(&self, visit: Visit<'_>) -> Result<ControlFlow<()>>;
+    /// Writes a copy.
     fn backup(&self, out: &Path, existing: Existing) -> Result<Copied>;
+    /// Closes the pool.
     fn close(self: Box<Self>) -> Result<()>;
 }
 
@@ -46,14 +58,20 @@ struct Typed<K: Bytes, V: Bytes> {
     key_bytes: usize,
     value_bytes: usize,
     /// Keeps the sizes of the types as they are.
-    _place: Option<Place>,
+    _place: Option<Arc<Place>>,
 }
 
-/// A table whose types' sizes nobody keeps yet.
-pub(crate) enum Opened {
-    Words(Table<u64, u64>),
-    First(Table<Key<0>, Value<0>>),
-    Second(Table<Key<1>, Value<1>>),
+/// How a pool is opened.
+#[derive(Debug, Clone, Copy)]
+pub enum Way<'a> {
+    /// In memory.
+    InMemory,
+    /// The one at this path.
+    Open(&'a Path),
+    /// The one at this path, or else a new one.
+    OpenOrCreate(&'a Path),
+    /// A new one, where nothing is.
+    Create(&'a Path),
 }
 
 fn opened<K: Bytes, V: Bytes>(options: &Options, way: Way<'_>) -> Result<Table<K, V>> {
@@ -65,28 +83,31 @@ fn opened<K: Bytes, V: Bytes>(options: &Options, way: Way<'_>) -> Result<Table<K
     }
 }
 
-/// Opens a table of words, or of the sizes of this place.
-pub(crate) fn open(options: &Options, way: Way<'_>, place: Option<&Place>) -> Result<Opened> {
-    Ok(match place.map(Place::number) {
-        None => Opened::Words(opened(options, way)?),
-        Some(0) => Opened::First(opened(options, way)?),
-        Some(_) => Opened::Second(opened(options, way)?),
-    })
+/// Opens a table of keys and values of 8 bytes each.
+#[inline]
+pub fn open_words(options: &Options, way: Way<'_>) -> Result<Box<dyn Operations>> {
+    Ok(Box::new(Typed::new(opened::<u64, u64>(options, way)?, None)))
 }
 
-impl Opened {
-    /// The table with the place that keeps its sizes.
-    pub(crate) fn held(self, place: Option<Place>) -> Box<dyn Operations> {
-        match self {
-            Opened::Words(table) => Box::new(Typed::new(table, place)),
-            Opened::First(table) => Box::new(Typed::new(table, place)),
-            Opened::Second(table) => Box::new(Typed::new(table, place)),
-        }
+/// Opens a table of the sizes of this place, which it keeps.
+pub fn open_in(options: &Options, way: Way<'_>, place: Arc<Place>) -> Result<Box<dyn Operations>> {
+    match place.number() {
+        0 => in_place::<0>(options, way, place),
+        _ => in_place::<1>(options, way, place),
     }
 }
 
+fn in_place<const PLACE: usize>(
+    options: &Options,
+    way: Way<'_>,
+    place: Arc<Place>,
+) -> Result<Box<dyn Operations>> {
+    let table = opened::<Key<PLACE>, Value<PLACE>>(options, way)?;
+    Ok(Box::new(Typed::new(table, Some(place))))
+}
+
 impl<K: Bytes, V: Bytes> Typed<K, V> {
-    fn new(table: Table<K, V>, place: Option<Place>) -> Self {
+    fn new(table: Table<K, V>, place: Option<Arc<Place>>) -> Self {
         let (key_bytes, value_bytes) = (K::layout_bytes(), V::layout_bytes());
         Typed { table, key_bytes, value_bytes, _place: place }
     }

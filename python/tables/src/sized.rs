@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Most bytes of a key, and of a value: what the command `firndex` shows, too.
-pub(crate) const BYTES_MAX: usize = 256;
+pub const BYTES_MAX: usize = 256;
 const WORDS: usize = BYTES_MAX / 8;
 
-/// How many pairs of other sizes than 8 and 8 bytes a process can have open at a time. Each costs a second of compile
-/// time and half a megabyte.
-pub(crate) const PLACES: usize = 2;
+/// How many pairs of other sizes than 8 and 8 bytes a process can have open at a time. Each costs half a minute of a
+/// processor to compile, and a third of a megabyte.
+pub const PLACES: usize = 2;
 
 const KEY: usize = 0;
 const VALUE: usize = 1;
@@ -101,11 +101,11 @@ impl<const PLACE: usize, const SIDE: usize> Bytes for Sized<PLACE, SIDE> {
 }
 
 /// A place whose sizes stay as they are until this is dropped.
-pub(crate) struct Place(usize);
+pub struct Place(usize);
 
 impl Place {
     /// A place for these sizes. `None` if all are taken by tables of other sizes.
-    pub(crate) fn take(key_bytes: usize, value_bytes: usize) -> Option<Place> {
+    pub fn take(key_bytes: usize, value_bytes: usize) -> Option<Place> {
         let mut users = USERS.lock().unwrap_or_else(PoisonError::into_inner);
         let has = |place: usize| {
             let [key, value] = &SIZES[place];
