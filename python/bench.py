@@ -263,7 +263,7 @@ def stores(arguments):
             if kind is not Dict and round_number == 0:
                 best[kind]["open"] = opened_after_kill(kind, os.path.join(work, "killed"), keys[: pairs // 2], value)
             shutil.rmtree(work)
-    print(f"{arguments.pairs:,} pairs, the slow contenders fewer, in {arguments.dir}; thousands of operations a second\n")
+    print(f"Thousands of operations a second, in {arguments.dir}; slow contenders store fewer pairs\n")
     print("| | pairs | put | get | overwrite | opened after kill -9, ms |\n|---|---|---|---|---|---|")
     for kind in kinds:
         figures, pairs = best[kind], max(arguments.pairs // kind.share, 1000)

@@ -1,7 +1,7 @@
 //! The memory of numpy's arrays.
 //!
-//! The stable interface of Python 3.9 has no buffers. So arrays tell where their memory is by `__array_interface__`, and
-//! only true `numpy.ndarray`s are believed.
+//! The stable interface of Python 3.9 has no buffers. So arrays tell where their memory is by `__array_interface__`,
+//! and only true `numpy.ndarray`s are believed.
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -34,10 +34,10 @@ impl Column<'_> {
         if self.element_bytes == 0 || begin == end {
             return &[];
         }
-        // SAFETY: the array has `len` elements of `element_bytes` from `start` on, without gaps, as `memory` has seen, and
-        // lives as long as `self`. Its memory is initialised. Python code that writes to it in another thread meanwhile
-        // breaks numpy's rules for every call that lets go of the interpreter; the bytes may then be of before or after,
-        // and nothing here rests on their values.
+        // SAFETY: the array has `len` elements of `element_bytes` from `start` on, without gaps, as `memory` has seen,
+        // and lives as long as `self`. Its memory is initialised. Python code that writes to it in another thread
+        // meanwhile breaks numpy's rules for every call that lets go of the interpreter; the bytes may then be of
+        // before or after, and nothing here rests on their values.
         unsafe {
             slice::from_raw_parts(
                 self.start.add(begin * self.element_bytes),
@@ -54,8 +54,9 @@ impl ColumnMut<'_> {
         if element_bytes == 0 || begin == end {
             return &mut [];
         }
-        // SAFETY: as in `Column::part`. The array is writable, and `&mut self` gives out one part at a time. Arrays that
-        // overlap are refused before, by `column_mut`'s caller in Python, which makes the arrays for results itself.
+        // SAFETY: as in `Column::part`. The array is writable, and `&mut self` gives out one part at a time. Arrays
+        // that overlap are refused before, by `column_mut`'s caller in Python, which makes the arrays for results
+        // itself.
         unsafe {
             slice::from_raw_parts_mut(
                 start.cast_mut().add(begin * element_bytes),

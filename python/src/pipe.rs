@@ -1,8 +1,8 @@
 //! What a thread of its own reads out of a pool, piece by piece.
 //!
-//! What holds a scan in place belongs to one thread, and Python may ask for the next pair, or drop the iterator, in any.
-//! So each iterator has a thread of its own, which reads one piece ahead. It ends with the scan, with the iterator, or
-//! with the handle.
+//! What holds a scan in place belongs to one thread, and Python may ask for the next pair, or drop the iterator, in
+//! any. So each iterator has a thread of its own, which reads one piece ahead. It ends with the scan, with the
+//! iterator, or with the handle.
 
 use crate::errors::{self, OrRaise};
 use crate::shared::{Closes, Ends, Shared};

@@ -165,8 +165,8 @@ impl<T: Closes> Shared<T> {
     }
 }
 
-/// The pool is closed when this returns, so it can be opened again at once. Iterators and views keep their handle, so all
-/// that may share the pool are threads that are about to end.
+/// The pool is closed when this returns, so it can be opened again at once. Iterators and views keep their handle, so
+/// all that may share the pool are threads that are about to end.
 impl<T: Closes> Drop for Shared<T> {
     fn drop(&mut self) {
         let Some(mut open) = self.open.get_mut().ok().and_then(Option::take) else { return };

@@ -212,7 +212,8 @@ impl Store {
         Ok(self.found(py, key)?.map(Bound::into_any).or(default))
     }
 
-    /// The value of ``key``. Without one, stores ``default`` (``b""`` if it is left out) and returns it, in one atomic step.
+    /// The value of ``key``. Without one, stores ``default`` (``b""`` if it is left out) and returns it, in one atomic
+    /// step.
     ///
     /// >>> store = firndex.Store()
     /// >>> store.setdefault("a", b"1"), store.setdefault("a", b"2")
@@ -304,7 +305,8 @@ impl Store {
 
     /// Stores the pairs of a mapping, or of an iterable, in order. Faster than single calls.
     ///
-    /// The batch is not atomic as a whole. If it fails, the exception's ``done`` and ``undone`` tell which entries took effect.
+    /// The batch is not atomic as a whole. If it fails, the exception's ``done`` and ``undone`` tell which entries took
+    /// effect.
     ///
     /// >>> store = firndex.Store()
     /// >>> store.put_many([("France", b"Paris"), ("Italy", b"Rome")])
@@ -326,9 +328,9 @@ impl Store {
 
     /// The value of ``key`` in place, without a copy, as a read-only memoryview; None if there is none.
     ///
-    /// It pays for values above some 100 KB: a view takes longer to make than a short copy. Release it soon, by ``with``
-    /// or by dropping it: until then, the space of values that are replaced or removed is not used again, and the store
-    /// cannot be closed.
+    /// It pays for values above some 100 KB: a view takes longer to make than a short copy. Release it soon, by
+    /// ``with`` or by dropping it: until then, the space of values that are replaced or removed is not used again, and
+    /// the store cannot be closed.
     ///
     /// >>> with firndex.Store("films.firn") as films:
     /// ...     films["metropolis"] = bytes(1 << 20)
@@ -399,8 +401,8 @@ impl Store {
         Ok(removed)
     }
 
-    /// Changes the state of ``key`` from ``expected`` to ``new`` in one atomic step, and returns whether it did. None means
-    /// absent, on either side.
+    /// Changes the state of ``key`` from ``expected`` to ``new`` in one atomic step, and returns whether it did. None
+    /// means absent, on either side.
     ///
     /// >>> store = firndex.Store()
     /// >>> store["lock"] = b"free"
@@ -420,10 +422,11 @@ impl Store {
         self.exchanged(py, &key, expected, new)
     }
 
-    /// Passes the value of ``key`` to ``function`` and stores what that returns, in one atomic step. Returns what it stored.
+    /// Passes the value of ``key`` to ``function`` and stores what that returns, in one atomic step. Returns what it
+    /// stored.
     ///
-    /// None means absent, on either side. The function may run several times if other threads change the key meanwhile; its
-    /// last call is the one that took effect.
+    /// None means absent, on either side. The function may run several times if other threads change the key meanwhile;
+    /// its last call is the one that took effect.
     ///
     /// >>> visits = firndex.Store()
     /// >>> def one_more(count):
@@ -458,8 +461,8 @@ impl Store {
         py.detach(|| store.sync()).or_raise(py)
     }
 
-    /// Waits until everything that this thread has done or seen so far survives power loss. The pool must have a log: its
-    /// durability is "periodic" or "commit"; otherwise the exception is ``NotLogged``.
+    /// Waits until everything that this thread has done or seen so far survives power loss. The pool must have a log:
+    /// its durability is "periodic" or "commit"; otherwise the exception is ``NotLogged``.
     ///
     /// >>> with firndex.Store("orders.firn", durability="periodic") as orders:
     /// ...     orders["2"] = b"more tea"
@@ -469,8 +472,8 @@ impl Store {
         py.detach(|| store.commit()).or_raise(py)
     }
 
-    /// Moves values together inside the file, and returns how many bytes became free for values of any size. The file keeps
-    /// its size.
+    /// Moves values together inside the file, and returns how many bytes became free for values of any size. The file
+    /// keeps its size.
     ///
     /// >>> firndex.Store().compact()
     /// 0

@@ -26,7 +26,8 @@ unsafe extern "C" {
 /// A value, and the handle of its store, which is to be closed after it.
 type HeldOf = (Held, Py<PyAny>);
 
-/// The object behind a `memoryview`. Each view has a reference to it, so it is deallocated when the last one is released.
+/// The object behind a `memoryview`. Each view has a reference to it, so it is deallocated when the last one is
+/// released.
 #[repr(C)]
 struct Exporter {
     base: PyObject,
@@ -35,21 +36,23 @@ struct Exporter {
 }
 
 unsafe extern "C" fn get_buffer(this: *mut PyObject, view: *mut c_void, flags: c_int) -> c_int {
-    // SAFETY: Python calls this with an object of the type that has it in a slot, of which `Exporter` is the layout. Its
-    // box lives until the object is deallocated.
+    // SAFETY: Python calls this with an object of the type that has it in a slot, of which `Exporter` is the layout.
+    // Its box lives until the object is deallocated.
     let held = unsafe { (*this.cast::<Exporter>()).held.as_ref() };
     let (start, len) =
         held.map_or((null_mut(), 0), |(held, _)| (held.start().cast_mut().cast(), held.len()));
     // A value has at most 256 MiB.
     let len = ffi::Py_ssize_t::try_from(len).unwrap_or(0);
     // SAFETY: `view` is a `Py_buffer` of the caller. The bytes stay in place, and nobody changes them, until `held` is
-    // dropped; the view gets a reference to `this`, which has it. It is read-only, so nobody writes through the pointer.
+    // dropped; the view gets a reference to `this`, which has it. It is read-only, so nobody writes through the
+    // pointer.
     unsafe { PyBuffer_FillInfo(view, this, start, len, 1, flags) }
 }
 
 unsafe extern "C" fn deallocate(this: *mut PyObject) {
-    // SAFETY: Python calls this once, for an object of this type that nobody refers to any more. So nobody reads the bytes,
-    // and the box is not used after this. The type is one on the heap: each of its objects has a reference to it.
+    // SAFETY: Python calls this once, for an object of this type that nobody refers to any more. So nobody reads the
+    // bytes, and the box is not used after this. The type is one on the heap: each of its objects has a reference to
+    // it.
     unsafe {
         let exporter = this.cast::<Exporter>();
         let held = std::mem::replace(&mut (*exporter).held, null_mut());

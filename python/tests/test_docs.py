@@ -29,31 +29,32 @@ def documented():
 EXAMPLES = {name: inspect.cleandoc(doc) for name, doc in documented() if ">>>" in doc}
 
 
-def run(text, name):
-    names = {"firndex": firndex, "Store": firndex.Store, "Table": firndex.Table}
+def run(text, name, names):
     test = doctest.DocTestParser().get_doctest(text, names, name, name, 0)
+    test.globs = names
     told = []
-    failed, tried = doctest.DocTestRunner().run(test, out=told.append)
+    failed, tried = doctest.DocTestRunner().run(test, out=told.append, clear_globs=False)
     assert tried and not failed, "".join(told)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples(name):
     pytest.importorskip("numpy")
-    run(EXAMPLES[name], name)
+    run(EXAMPLES[name], name, {"firndex": firndex, "Store": firndex.Store, "Table": firndex.Table})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_pages(page):
-    """Blocks of `pycon` show what they print; those of `python` are programs. They run in order, in one directory."""
+    """Blocks of `pycon` show what they print, those of `python` are programs. They share a directory and all names."""
     pytest.importorskip("numpy")
     blocks = re.findall(r"^```(pycon|python)\n(.*?)^```", page.read_text(), re.S | re.M)
     assert blocks
+    names = {"__name__": "page"}
     for number, (kind, text) in enumerate(blocks):
         if kind == "pycon":
-            run(text, f"{page.name}, block {number}")
+            run(text, f"{page.name}, block {number}", names)
         else:
-            exec(compile(text, f"{page.name}, block {number}", "exec"), {"__name__": "page"})
+            exec(compile(text, f"{page.name}, block {number}", "exec"), names)
 
 
 def test_everything_public_is_documented():

@@ -7,7 +7,8 @@ import pytest
 
 import firndex
 
-KEYS = st.one_of(st.sampled_from([b"", b"a", b"b", b"c" * 300]), st.binary(max_size=12), st.text(st.characters(codec="utf-8"), max_size=5))
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=5)
+KEYS = st.one_of(st.sampled_from([b"", b"a", b"b", b"c" * 300]), st.binary(max_size=12), TEXTS)
 VALUES = st.one_of(st.binary(max_size=30), st.sampled_from([b"", b"v" * 5000]))
 
 

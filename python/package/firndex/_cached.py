@@ -26,7 +26,7 @@ def _told(value):
         return f"{kind.__name__}({','.join(sorted(map(_told, value)))})"
     if kind is dict:
         return f"dict({','.join(sorted(f'{_told(key)}:{_told(item)}' for key, item in value.items()))})"
-    raise TypeError(f"an argument is {kind.__name__}, of which no text is known that is the same in every process; pass "
+    raise TypeError(f"an argument is {kind.__name__}, of which no text is the same in every process; pass "
                     "`key`, a function of the arguments that returns numbers, str, bytes, or tuples of these")
 
 

@@ -14,7 +14,7 @@ Backup = namedtuple("Backup", "pairs bytes is_of_one_moment")
 
 
 class Report(namedtuple("Report", "pairs faults findings")):
-    """The result of `check`: how many pairs were verified, how many faults there are, and the first of them in words."""
+    """The result of `check`: how many pairs were verified, how many faults there are, and the first in words."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
 //! Tables of any fixed sizes, by the bytes of their keys and values.
 //!
-//! It is a package of its own since it compiles the engines again, for each [place](sized::Place), and need not do so with
-//! every optimisation: tables of words, which are the fast ones, are compiled where they are opened.
+//! It is a package of its own since it compiles the engines again, for each [place](sized::Place), and need not do so
+//! with every optimisation: tables of words, which are the fast ones, are compiled where they are opened.
 
 #![forbid(unsafe_code)]
 

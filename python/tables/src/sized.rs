@@ -1,8 +1,8 @@
 //! Keys and values of sizes that are known at run time.
 //!
-//! A Rust type for each pair of sizes would compile the engines again and again. Pairs of 8 and 8 bytes are words, which
-//! have a layout and code of their own. For all others there are a few *places*: types whose sizes are set before a
-//! table is opened, and stay so until the last table of the place is closed. Tables of the same sizes share a place.
+//! A Rust type for each pair of sizes would compile the engines again and again. Pairs of 8 and 8 bytes are words,
+//! which have a layout and code of their own. For all others there are a few *places*: types whose sizes are set before
+//! a table is opened, and stay so until the last table of the place is closed. Tables of the same sizes share a place.
 
 use firndex::Fixed;
 use std::sync::atomic::{AtomicUsize, Ordering};
