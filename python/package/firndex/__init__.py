@@ -31,10 +31,8 @@ from ._errors import (
     Vanished,
     error,
 )
-from ._cached import CacheInfo, cached
 from ._firndex import inspect, remove
 from ._store import Backup, Dbm, Report, Store, open
-from ._table import Table
 
 __all__ = [
     "BadOption",
@@ -70,3 +68,21 @@ __all__ = [
     "open",
     "remove",
 ]
+
+
+def __getattr__(name):
+    """What takes longer to import is imported when it is asked for."""
+    if name == "Table":
+        from ._table import Table as found
+    elif name == "cached":
+        from ._cached import cached as found
+    elif name == "CacheInfo":
+        from ._cached import CacheInfo as found
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found
+    return found
+
+
+def __dir__():
+    return sorted(set(globals()) | set(__all__))
