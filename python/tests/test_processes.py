@@ -56,8 +56,15 @@ def test_everything_that_returned_survives_sigkill(durability):
 
 
 def test_a_pool_that_nobody_closed_is_closed_at_the_end_of_the_process():
-    code = 'import firndex; store = firndex.Store("a.firn"); store["a"] = b"1"; keep = [store, iter(store)]'
-    subprocess.run([sys.executable, "-c", code], check=True)
+    code = """
+        import ctypes, firndex
+        store = firndex.Store("a.firn")
+        store["a"] = b"1"
+        iterator = iter(store)
+        # Nobody drops it.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(store))
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
     assert firndex.inspect("a.firn")["clean"]
     with Store("a.firn", "r") as store:
         assert store["a"] == b"1"

@@ -135,6 +135,7 @@ def test_dtypes_are_recorded_and_demanded():
 
 @pytest.mark.parametrize("wrong", [
     "O", "S0", ">i8", "V257", np.dtype([("a", "u1"), ("b", "u8")], align=True), np.dtype([("a b", "u8")]), "longdouble",
+    np.dtype({"names": ["a", "b"], "formats": ["u4", "u4"], "offsets": [4, 0]}),
 ], ids=str)  # fmt: skip
 def test_dtypes_that_no_table_can_keep_are_refused(wrong):
     with pytest.raises(ValueError):

@@ -49,6 +49,21 @@ def test_compare_exchange_has_one_winner():
         assert sorted(won) == sorted(store.items()) and len(won) == 500
 
 
+def test_pop_gives_each_value_to_one_thread():
+    with Store() as store:
+        store.put_many((str(n), str(n)) for n in range(3000))
+        popped = []
+
+        def pop():
+            for number in range(3000):
+                value = store.pop(str(number), None)
+                if value is not None:
+                    popped.append(value)
+
+        together(*[pop] * 4)
+        assert len(popped) == 3000 and len(store) == 0
+
+
 def test_popitem_gives_each_pair_to_one_thread():
     with Store() as store:
         store.put_many((str(n), str(n)) for n in range(5000))
