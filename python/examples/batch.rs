@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 const PAIRS: usize = 1_000_000;
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 10;
 
 /// Numbers that look random (splitmix64).
 fn numbers(mut state: u64) -> impl Iterator<Item = u64> {
