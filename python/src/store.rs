@@ -500,8 +500,8 @@ impl Store {
     /// >>> store = firndex.Store()
     /// >>> store["a"] = b"1"
     /// >>> figures = store.stats()
-    /// >>> figures["pairs"], figures["engine"], figures["medium"]
-    /// (1, 'iceberg', 'dram')
+    /// >>> figures["pairs"], figures["medium"]
+    /// (1, 'dram')
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let store = self.shared.get(py)?;
         let stats = py.detach(|| store.stats()).or_raise(py)?;

@@ -10,7 +10,7 @@ import pytest
 import firndex
 
 ROOT = pathlib.Path(__file__).parents[2]
-PAGES = [ROOT / "docs/guide/python.md", ROOT / "python/README.md"]
+PAGES = [ROOT / "README.md", ROOT / "docs/guide/python.md", ROOT / "python/README.md"]
 
 
 def documented():
@@ -43,7 +43,7 @@ def test_examples(name):
     run(EXAMPLES[name], name, {"firndex": firndex, "Store": firndex.Store, "Table": firndex.Table})
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages(page):
     """Blocks of `pycon` show what they print, those of `python` are programs. They share a directory and all names."""
     pytest.importorskip("numpy")
