@@ -4,6 +4,7 @@
 //! look-up in memory stays attached: it takes no lock, never waits, and is shorter than giving the interpreter away.
 
 mod arrays;
+mod batches;
 mod bytes;
 mod errors;
 mod figures;
