@@ -12,9 +12,9 @@
 
 use crate::code::Code;
 use crate::failure::Failure;
-use crate::pools::{KIND_SHIFT, Kind, Opened, Visit, slot_of};
-use crate::threads::{self, Thread};
-use firndex::{Iter, Record, Store, StoreIter};
+use crate::handle::{KIND_SHIFT, Kind, slot_of};
+use crate::places::Thread;
+use firndex::{Iter, Record, StoreIter};
 
 const GIVEN_BITS: u32 = 28;
 const PLACE_BITS: u32 = 20;
@@ -38,12 +38,12 @@ type TableCursor = Cursor<Iter<'static, u64, u64>, (u64, u64)>;
 /// An iterator, and the pair that it returned last, which the caller may still read when the pool is closed.
 pub(crate) struct Cursor<I, P> {
     /// `None` once the pool is closed.
-    pairs: Option<I>,
-    last: Option<P>,
+    pub(crate) pairs: Option<I>,
+    pub(crate) last: Option<P>,
 }
 
 impl<P, I: Iterator<Item = firndex::Result<P>>> Cursor<I, P> {
-    fn next(&mut self) -> Result<Option<&P>, Failure> {
+    pub(crate) fn next(&mut self) -> Result<Option<&P>, Failure> {
         let Some(pairs) = &mut self.pairs else {
             let message = "the iterator's store or table was closed; free the iterator, and make \
                            another one when it is open again";
@@ -81,23 +81,23 @@ impl Thing {
     }
 }
 
-struct Entry {
+pub(crate) struct Entry {
     handle: u64,
     /// The handle of its pool.
     pool: u64,
-    thing: Thing,
+    pub(crate) thing: Thing,
 }
 
 /// What one thread holds.
 #[derive(Default)]
 pub(crate) struct Held {
-    entries: Vec<Option<Entry>>,
+    pub(crate) entries: Vec<Option<Entry>>,
     free: Vec<u32>,
 }
 
 impl Held {
     /// Whether so many more can be held.
-    fn check_room(&self, more: usize, thread: &Thread) -> Result<(), Failure> {
+    pub(crate) fn check_room(&self, more: usize, thread: &Thread) -> Result<(), Failure> {
         let held = self.entries.len() - self.free.len();
         if thread.number >= THREADS_MAX {
             let message = format!(
@@ -117,7 +117,7 @@ impl Held {
     }
 
     /// Holds it for the calling thread, which has been found to have room; the handle.
-    fn keep(&mut self, pool: u64, thing: Thing, thread: &Thread) -> u64 {
+    pub(crate) fn keep(&mut self, pool: u64, thing: Thing, thread: &Thread) -> u64 {
         let place = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
             self.entries.len() as u32 - 1
@@ -132,7 +132,7 @@ impl Held {
     }
 
     /// The place of what has this handle.
-    fn find(&self, handle: u64, kind: Kind, thread: &Thread) -> Result<usize, Failure> {
+    pub(crate) fn find(&self, handle: u64, kind: Kind, thread: &Thread) -> Result<usize, Failure> {
         kind.check(handle)?;
         let of = (handle >> THREAD_SHIFT) as u32 % THREADS_MAX;
         if of != thread.number {
@@ -151,7 +151,7 @@ impl Held {
         }
     }
 
-    fn let_go(&mut self, place: usize, thread: &Thread) {
+    pub(crate) fn let_go(&mut self, place: usize, thread: &Thread) {
         let Some(entry) = self.entries[place].take() else { return };
         let borrows = entry.thing.borrows();
         // Before it is no longer counted, and its pool may be closed.
@@ -190,7 +190,7 @@ impl Held {
 }
 
 #[cold]
-fn released(kind: Kind) -> Failure {
+pub(crate) fn released(kind: Kind) -> Failure {
     let message = match kind {
         Kind::Value => "the value was released before; release each value once",
         _ => {
@@ -198,99 +198,4 @@ fn released(kind: Kind) -> Failure {
         }
     };
     Failure::new(Code::Released, message)
-}
-
-#[cold]
-fn ending() -> Failure {
-    Failure::new(
-        Code::Thread,
-        "the calling thread is ending, and has released what it held: it can hold no values and iterators any more; \
-         copy values with `firndex_store_get`",
-    )
-}
-
-/// Something that a call may hold later. It is asked for before the call changes anything.
-pub(crate) fn check_room(more: usize) -> Result<(), Failure> {
-    threads::with_held(|held, thread| held.check_room(more, thread))
-        .unwrap_or_else(|| Err(ending()))
-}
-
-fn keep<T: Opened>(visit: &Visit<T>, thing: Thing) -> Result<u64, Failure> {
-    threads::with_held(|held, thread| {
-        held.check_room(1, thread)?;
-        Ok(held.keep(visit.handle(), thing, thread))
-    })
-    .unwrap_or_else(|| Err(ending()))
-}
-
-/// Holds a value; its handle.
-pub(crate) fn keep_value(visit: &Visit<Store>, record: Record<'_>) -> Result<u64, Failure> {
-    // SAFETY: it is only its lifetime that changes, which is that of the store. The store is not freed before the
-    // record: a close finds this visit, and after it the hold that `keep` counts; it is counted until the record is
-    // dropped, and if there is no room it is dropped here.
-    let record = unsafe { std::mem::transmute::<Record<'_>, Record<'static>>(record) };
-    keep(visit, Thing::Value { _record: record })
-}
-
-/// Holds an iterator over a store; its handle.
-pub(crate) fn keep_store_iterator(visit: &Visit<Store>) -> Result<u64, Failure> {
-    let pairs = visit.iter();
-    // SAFETY: as in `keep_value`. A close of the same thread drops the iterator before the store.
-    let pairs = unsafe { std::mem::transmute::<StoreIter<'_>, StoreIter<'static>>(pairs) };
-    keep(visit, Thing::StoreIterator(Box::new(Cursor { pairs: Some(pairs), last: None })))
-}
-
-/// Holds an iterator over a table; its handle.
-pub(crate) fn keep_table_iterator(visit: &Visit<crate::pools::Table>) -> Result<u64, Failure> {
-    let pairs = visit.iter();
-    // SAFETY: as in `keep_value`. A close of the same thread drops the iterator before the table.
-    let pairs =
-        unsafe { std::mem::transmute::<Iter<'_, u64, u64>, Iter<'static, u64, u64>>(pairs) };
-    keep(visit, Thing::TableIterator(Box::new(Cursor { pairs: Some(pairs), last: None })))
-}
-
-/// Ends what the calling thread holds with this handle.
-pub(crate) fn release(handle: u64, kind: Kind) -> Result<(), Failure> {
-    threads::with_held(|held, thread| {
-        let place = held.find(handle, kind, thread)?;
-        held.let_go(place, thread);
-        Ok(())
-    })
-    // Its end has released everything.
-    .unwrap_or_else(|| Err(released(kind)))
-}
-
-fn with_thing<R>(
-    handle: u64,
-    kind: Kind,
-    use_it: impl FnOnce(&mut Thing) -> Result<R, Failure>,
-) -> Result<R, Failure> {
-    threads::with_held(|held, thread| {
-        let place = held.find(handle, kind, thread)?;
-        match &mut held.entries[place] {
-            Some(entry) => use_it(&mut entry.thing),
-            None => Err(released(kind)),
-        }
-    })
-    .unwrap_or_else(|| Err(released(kind)))
-}
-
-/// Calls `tell` with the next pair of a store's iterator. The pair stays in place until the next call. Returns `None`
-/// at the end.
-pub(crate) fn next_of_store<R>(
-    handle: u64,
-    tell: impl FnOnce(&[u8], &[u8]) -> R,
-) -> Result<Option<R>, Failure> {
-    with_thing(handle, Kind::StoreIterator, |thing| match thing {
-        Thing::StoreIterator(cursor) => Ok(cursor.next()?.map(|(key, value)| tell(key, value))),
-        _ => Err(released(Kind::StoreIterator)),
-    })
-}
-
-/// The next pair of a table's iterator. Returns `None` at the end.
-pub(crate) fn next_of_table(handle: u64) -> Result<Option<(u64, u64)>, Failure> {
-    with_thing(handle, Kind::TableIterator, |thing| match thing {
-        Thing::TableIterator(cursor) => Ok(cursor.next()?.copied()),
-        _ => Err(released(Kind::TableIterator)),
-    })
 }

@@ -8,10 +8,13 @@ mod batch;
 mod call;
 mod code;
 mod failure;
+mod handle;
 #[cfg(test)]
 mod header;
 mod held;
+mod lent;
 pub mod options;
+mod places;
 pub mod pool;
 mod pools;
 pub mod store;

@@ -4,10 +4,11 @@ use crate::batch::{codes_out, tell_batch};
 use crate::call::{array, array_out, bytes, call, out, out_if};
 use crate::code::Code;
 use crate::failure::{Failure, Outcome};
-use crate::held::{self, check_room, keep_value};
+use crate::handle::Kind;
+use crate::lent::{self, check_room, keep_value};
 use crate::options::COptions;
 use crate::pool::{self, CCopied, CStats, Mode, pool_functions};
-use crate::pools::{Kind, Visit};
+use crate::pools::Visit;
 use firndex::{Options, Record, Store};
 use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
@@ -238,7 +239,7 @@ unsafe fn release(value: *mut CValue) -> Outcome {
     if hold == 0 {
         return Ok(Code::Ok);
     }
-    held::release(hold, Kind::Value)?;
+    lent::release(hold, Kind::Value)?;
     // The number stays, so that a second release is told from that of no value.
     place.write(CValue { hold, ..NO_VALUE });
     Ok(Code::Ok)
@@ -523,7 +524,7 @@ pub unsafe extern "C" fn firndex_store_iterate(
         // SAFETY: the caller vouches for the argument.
         let iterator = unsafe { out(iterator, "iterator") }?;
         iterator.write(ptr::null_mut());
-        let handle = held::keep_store_iterator(&visit(store)?)?;
+        let handle = lent::keep_store_iterator(&visit(store)?)?;
         iterator.write(ptr::without_provenance_mut(handle as usize));
         Ok(Code::Ok)
     })
@@ -544,7 +545,7 @@ pub unsafe extern "C" fn firndex_store_iterator_next(
         // SAFETY: the caller vouches for the arguments.
         let (key, value) = unsafe { (out(key, "key")?, out(value, "value")?) };
         let of = |bytes: &[u8]| CBytes { data: bytes.as_ptr(), size: bytes.len() };
-        let next = held::next_of_store(iterator.addr() as u64, |of_key, of_value| {
+        let next = lent::next_of_store(iterator.addr() as u64, |of_key, of_value| {
             key.write(of(of_key));
             value.write(of(of_value));
         })?;
@@ -557,7 +558,7 @@ pub unsafe extern "C" fn firndex_store_iterator_next(
 pub extern "C" fn firndex_store_iterator_free(iterator: *mut StoreIteratorHandle) -> c_int {
     call(|| {
         if !iterator.is_null() {
-            held::release(iterator.addr() as u64, Kind::StoreIterator)?;
+            lent::release(iterator.addr() as u64, Kind::StoreIterator)?;
         }
         Ok(Code::Ok)
     })

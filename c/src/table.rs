@@ -4,10 +4,11 @@ use crate::batch::{codes_out, tell_batch};
 use crate::call::{array, array_out, call, out, out_if};
 use crate::code::Code;
 use crate::failure::Failure;
-use crate::held;
+use crate::handle::Kind;
+use crate::lent;
 use crate::options::COptions;
 use crate::pool::{self, CCopied, CStats, Mode, pool_functions};
-use crate::pools::{Kind, Table, Visit};
+use crate::pools::{Table, Visit};
 use firndex::Options;
 use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
@@ -284,7 +285,7 @@ pub unsafe extern "C" fn firndex_table_iterate(
         // SAFETY: the caller vouches for the argument.
         let iterator = unsafe { out(iterator, "iterator") }?;
         iterator.write(ptr::null_mut());
-        let handle = held::keep_table_iterator(&visit(table)?)?;
+        let handle = lent::keep_table_iterator(&visit(table)?)?;
         iterator.write(ptr::without_provenance_mut(handle as usize));
         Ok(Code::Ok)
     })
@@ -304,7 +305,7 @@ pub unsafe extern "C" fn firndex_table_iterator_next(
     call(|| {
         // SAFETY: the caller vouches for the arguments.
         let (key, value) = unsafe { (out(key, "key")?, out(value, "value")?) };
-        let Some(next) = held::next_of_table(iterator.addr() as u64)? else {
+        let Some(next) = lent::next_of_table(iterator.addr() as u64)? else {
             return Ok(Code::End);
         };
         key.write(next.0);
@@ -318,7 +319,7 @@ pub unsafe extern "C" fn firndex_table_iterator_next(
 pub extern "C" fn firndex_table_iterator_free(iterator: *mut TableIteratorHandle) -> c_int {
     call(|| {
         if !iterator.is_null() {
-            held::release(iterator.addr() as u64, Kind::TableIterator)?;
+            lent::release(iterator.addr() as u64, Kind::TableIterator)?;
         }
         Ok(Code::Ok)
     })

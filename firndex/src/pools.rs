@@ -32,8 +32,9 @@ impl Options {
     ///
     /// Every engine takes keys and values of 8 bytes each. Its [`pair_sizes`](crate::Description::pair_sizes) tell
     /// which other sizes it takes. Keys have 1 byte to [`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX), values at most
-    /// [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX). Without a chosen engine, the first that takes the sizes is used. If
-    /// the chosen engine does not take them, or none does, the error is [`Error::PairSizes`](crate::Error::PairSizes).
+    /// [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX). Without a chosen engine, the first that takes the sizes is used.
+    /// If the chosen engine does not take them, or none does, the error is
+    /// [`Error::PairSizes`](crate::Error::PairSizes).
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -63,8 +64,8 @@ impl Options {
     }
 
     /// Opens the table at `path`. Its keys and values must have the sizes and the [shapes](Fixed::shape) of `K` and
-    /// `V`; otherwise the error is [`OpenError::Mismatch`](crate::OpenError::Mismatch). A table that an earlier version
-    /// has made records no shapes, and opens with any types of its sizes.
+    /// `V`; otherwise the error is [`OpenError::Mismatch`](crate::OpenError::Mismatch). A table that an earlier
+    /// version has made records no shapes, and opens with any types of its sizes.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -100,7 +101,8 @@ impl Options {
         refusals::open(self, path.as_ref(), Mode::OpenOrCreate)
     }
 
-    /// A table of keys `K` and values `V` in anonymous memory, with the sizes that [`Options::create_table_of`] takes.
+    /// A table of keys `K` and values `V` in anonymous memory, with the sizes that [`Options::create_table_of`]
+    /// takes.
     pub fn in_memory_table_of<K: Fixed, V: Fixed>(&self) -> Result<Table<K, V>> {
         open::in_memory(self)
     }
@@ -112,8 +114,8 @@ impl Options {
         refusals::until_free(self, || open::restore(self, path.as_ref()))
     }
 
-    /// The files of log and checkpoint of the pool at `path`. Move, copy and delete them with it. The pool may be open;
-    /// then the files change.
+    /// The files of log and checkpoint of the pool at `path`. Move, copy and delete them with it. The pool may be
+    /// open; then the files change.
     pub fn log_files(&self, path: impl AsRef<Path>) -> Result<LogFiles> {
         files::files(self, path.as_ref())
     }
@@ -143,8 +145,8 @@ impl Options {
         open::in_memory(self)
     }
 
-    /// The [shapes](Shape) of a table's keys and values, in place of those of its types: a new table records them, and an
-    /// existing one is refused if it has recorded others. Default: those of the types.
+    /// The [shapes](Shape) of a table's keys and values, in place of those of its types: a new table records them,
+    /// and an existing one is refused if it has recorded others. Default: those of the types.
     ///
     /// This is for programs that learn the shapes at run time, and open every table of 8-byte pairs as a
     /// `Table<u64, u64>`, say. Shapes of other sizes than the types' give

@@ -89,7 +89,8 @@ impl Shapes {
 }
 
 /// Records the shapes of a table that is being made, before anything is in it; those of its types, unless others are
-/// asked for, or it is a copy of another pool. A crash meanwhile leaves no pool, or one without a record, which any types open.
+/// asked for, or it is a copy of another pool. A crash meanwhile leaves no pool, or one without a record, which any
+/// types open.
 pub(crate) fn record<K: Fixed, V: Fixed>(
     pool: &Pool<Memory>,
     asked: Option<&Shapes>,
