@@ -60,9 +60,9 @@
 //!
 //! The log of a pool that was closed goes on (`durable::resume`). So does that of a killed process, once it has caught
 //! up with the pool (`durable::rejoin`). Any other opening for writing begins a log of a new generation (a random
-//! number) in new segments. The former log and checkpoint stay unchanged until the first
-//! checkpoint of the new generation has its name: until then a power loss leads back to the former state. Frames of an
-//! old generation in reused space do not belong to the log.
+//! number) in new segments. The former log and checkpoint stay unchanged until the first checkpoint of the new
+//! generation has its name: until then a power loss leads back to the former state. Frames of an old generation in
+//! reused space do not belong to the log.
 
 mod changes;
 mod checkpoint;
