@@ -74,6 +74,8 @@ mod image;
 mod names;
 mod pages;
 mod restore;
+mod segments;
+mod supply;
 mod writer;
 
 pub use crate::superblock::{Durability, LogEnd, Logged};
