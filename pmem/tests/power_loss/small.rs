@@ -186,3 +186,40 @@ fn a_pool_whose_disk_was_filled_while_it_was_closed_goes_on() {
     println!("{} images", verdict.images);
     assert!(verdict.violations.is_empty(), "{:#?}", verdict.violations);
 }
+
+/// The same, and each process is killed. What it has stored and not logged is found and logged, in the room that there
+/// is.
+#[test]
+fn a_process_that_is_killed_on_a_disk_that_was_filled_leaves_a_pool_that_goes_on() {
+    let mut verdict = Verdict::default();
+    for changes_before in 0..24 {
+        let plan = Plan { rest: 0, capacity: None, segment_bytes: 16 << 10, ..plan(0, 8) };
+        let run = Run::begin(&plan, None, 0);
+        run.take(Keep).unwrap();
+        changes(changes_before).for_each(|step| change(&run, step).unwrap());
+        let end = run.close().unwrap();
+        let used = run.disk.state().used_bytes();
+        let mut next = run.next_process();
+        next.disk.state().capacity = Some(used);
+        assert!(next.resume(end).unwrap(), "{changes_before} before");
+        for round in 0..4 {
+            for step in changes(changes_before + 7 * round) {
+                change(&next, step).unwrap_or_else(|error| {
+                    panic!("{changes_before} before, round {round}: {error}")
+                });
+                // As soon as half of a segment is full.
+                next.take(Keep).unwrap();
+            }
+            (0..1 + round).for_each(|_| next.take(OperateLargely).unwrap());
+            next = next.next_process();
+            next.disk.state().capacity = Some(used);
+            next.take(Keep).unwrap_or_else(|error| {
+                panic!("{changes_before} before, killed in round {round}: {error}")
+            });
+            change(&next, Operate).unwrap();
+        }
+        verdict.add(next.end().0);
+    }
+    println!("{} images", verdict.images);
+    assert!(verdict.violations.is_empty(), "{:#?}", verdict.violations);
+}

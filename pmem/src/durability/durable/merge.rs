@@ -8,7 +8,7 @@
 //! Nothing would take them back, and what they rest on might be missing.
 
 use super::super::held;
-use super::{Shared, State};
+use super::{Rejoining, Shared, State};
 use crate::durability::{LogError, SafeCopy};
 use crate::offset::LINE;
 use std::sync::atomic::Ordering;
@@ -50,15 +50,18 @@ impl Shared {
 
     fn merge_some(&self, is_choice: bool) -> Result<Merged, LogError> {
         let is_based = held(&self.waiting).state == State::Based;
-        if !is_based || self.is_in_doubt.load(Ordering::Relaxed) {
-            return Ok(Merged::Nothing);
-        }
         // What is in the log by now. Nothing has to be written for it.
-        let (generation, epoch, log_bytes) = {
+        let (generation, epoch, log_bytes, is_behind) = {
             let writing = held(&self.writing);
             let writer = &writing.writer;
-            (writer.generation(), writer.epoch(), writer.written_bytes())
+            let is_behind = writing.rejoining == Rejoining::Behind;
+            // Later ones have no end yet.
+            let epoch = if is_behind { writing.epochs_before } else { writer.epoch() };
+            (writer.generation(), epoch, writer.written_bytes(), is_behind)
         };
+        if !is_based && !is_behind || self.is_in_doubt.load(Ordering::Relaxed) {
+            return Ok(Merged::Nothing);
+        }
         let Some(merge) = self.places.merge(generation, self.image.bytes(), epoch)? else {
             return Ok(Merged::Nothing);
         };
@@ -82,10 +85,15 @@ impl Shared {
         let segment = to.log.segment;
         let written = merge.write(&changes, to, || drop(self.provide_spare_if_lacking()))?;
         self.checkpoint_written_bytes.fetch_add(written, Ordering::Relaxed);
-        if is_all {
-            self.count_checkpoint(log_bytes);
+        if is_behind {
+            // It does not have what this process has found in the pool, or done.
+            held(&self.writing).obsolete_before = segment;
+        } else {
+            if is_all {
+                self.count_checkpoint(log_bytes);
+            }
+            self.continue_from(generation, segment);
         }
-        self.continue_from(generation, segment);
         // All of the log may be of no use by now. If no segment can be made, the keeper says so.
         let _ = self.provide_spare();
         Ok(if is_all { Merged::All } else { Merged::Some })

@@ -27,6 +27,11 @@
 //! those that the log has again. The epoch of step 2 is behind all of them, and a frame counts only if its epoch is
 //! behind the last complete one. This process's epochs are numbered from there on.
 //!
+//! *Where the disk has no room for a copy*, the checkpoint has one place, and the log may have one segment and the
+//! reserve. An epoch that goes on from one segment to the next keeps both. So the log goes on in the reserve: behind
+//! step 2, a second empty epoch begins it. Before step 5, what was durable is merged into the checkpoint. It needs
+//! nothing that this process has written, and then nothing needs the segments before.
+//!
 //! A log of a new generation begins instead, with a copy of the pool, if the end is not in the last segment, if the
 //! image is damaged or was being merged, if the log changes more lines than memory is taken for, or if operations log
 //! so much meanwhile that a restoration could hardly hold it as one epoch.
@@ -42,7 +47,7 @@ use super::super::{Sizes, held, names};
 use super::found::Found;
 use super::{Config, Image, Shared, State, Writing, begin_log};
 use crate::durability::LogError;
-use crate::durability::changes::Ordered;
+use crate::durability::changes::{Changes, Ordered};
 use crate::line_log::{Flushed, LineLog};
 use crate::offset::{LINE, Offset, WORD};
 use std::io;
@@ -127,15 +132,20 @@ impl Shared {
             writing.writer.write_again(at, &pages)?;
         }
         writing.rejoining = Rejoining::Behind;
+        let is_alone = self.places.is_alone();
         let writer = &mut writing.writer;
         writer.go_on_at(at, frame);
-        let mut pages = Pages::zeroed(0);
-        pages.resize(FRAME_HEADER_WORDS);
-        // A record of no words.
-        pages.extend([0, 0]);
-        writer.write_epoch(epoch, &mut pages)?;
-        writer.join_epochs(true);
+        let former = writer.segment();
+        let has_next = is_alone && held(writer.supply()).use_reserve(&self.segments);
+        writer.write_epoch(epoch, &mut empty_epoch())?;
         writing.epochs_before = epoch;
+        if has_next && writer.segment() == former {
+            writer.turn_over()?;
+            writer.write_epoch(epoch + 1, &mut empty_epoch())?;
+            writing.epochs_before = epoch + 1;
+        }
+        writer.join_epochs(true);
+        writing.others.extend(former..writer.segment());
         Ok(())
     }
 
@@ -160,7 +170,7 @@ impl Shared {
 
     /// Has the log catch up with the pool: see the [module](self). `false` if it does not go on, but another one
     /// does.
-    pub(super) fn catch_up(&self, _one: &MutexGuard<'_, ()>) -> Result<bool, LogError> {
+    pub(super) fn catch_up(&self, one: &MutexGuard<'_, ()>) -> Result<bool, LogError> {
         let (generation, epoch) = {
             let mut writing = held(&self.writing);
             self.place(&mut writing).inspect_err(|error| self.fail(error.clone()))?;
@@ -169,6 +179,11 @@ impl Shared {
             }
             (writing.writer.generation(), writing.epochs_before)
         };
+        if self.places.is_alone() {
+            // It may be that nothing can be written before that gives room. If it fails, something else does later.
+            let _ = self.merge_as(one, false);
+            let _ = self.provide_spare();
+        }
         // What was in flight when fences began to append may have been fenced, and not appended.
         self.image.wait_for_operations();
         let is_compared = self.compare(epoch);
@@ -199,11 +214,17 @@ impl Shared {
     /// or `None` if it could not be done.
     fn compare(&self, epoch: u64) -> Option<u64> {
         let safe = SafeCopy::up_to(Arc::clone(&self.segments.disk), epoch).ok()?;
-        let (changes, to) = safe.changes(self.lines_max(safe.image_bytes())).ok()??;
         let (checkpoint, pool_bytes) = (safe.checkpoint(), self.image.bytes());
-        if to.epoch != epoch || checkpoint.header.image_bytes > pool_bytes {
+        if checkpoint.header.image_bytes > pool_bytes {
             return None;
         }
+        let changes = if checkpoint.header.from_epoch > epoch {
+            // All of it is merged.
+            Changes::new()
+        } else {
+            let (changes, to) = safe.changes(self.lines_max(safe.image_bytes())).ok()??;
+            (to.epoch == epoch).then_some(changes)?
+        };
         let comparing = Comparing {
             shared: self,
             checkpoint,
@@ -227,6 +248,10 @@ impl Shared {
 
     /// Whether more has been logged than a restoration should take as one epoch.
     fn has_joined_too_much(&self) -> bool {
+        if self.places.is_alone() {
+            // There is no room for a copy. What can be joined is bounded by the segments that there are.
+            return false;
+        }
         let joined_max = (self.image.bytes() / JOINED_PART).clamp(JOINED_MIN, JOINED_MAX);
         self.log_written_bytes.load(Ordering::Relaxed) > joined_max
     }
@@ -297,6 +322,14 @@ impl Comparing<'_> {
         }
         Some(())
     }
+}
+
+/// An epoch with a record of no words.
+fn empty_epoch() -> Pages {
+    let mut pages = Pages::zeroed(0);
+    pages.resize(FRAME_HEADER_WORDS);
+    pages.extend([0, 0]);
+    pages
 }
 
 /// Where a log goes on.

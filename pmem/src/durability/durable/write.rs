@@ -21,7 +21,6 @@ impl Shared {
         writing: &mut Writing,
         even_if_empty: bool,
     ) -> Result<bool, LogError> {
-        let segment = writing.writer.segment();
         let pages = &mut writing.pages;
         pages.resize(0);
         pages.resize(FRAME_HEADER_WORDS);
@@ -37,8 +36,11 @@ impl Shared {
         if !is_empty || even_if_empty {
             let written = self.place(writing).and_then(|()| {
                 let in_log = writing.in_log(epoch);
-                let Writing { writer, pages, .. } = writing;
-                writer.write_epoch(in_log, pages)
+                let Writing { writer, pages, others, .. } = writing;
+                let former = writer.segment();
+                let written = writer.write_epoch(in_log, pages);
+                others.extend(former..writer.segment());
+                written
             });
             written.inspect_err(|error| self.fail(error.clone()))?;
         }
@@ -46,7 +48,6 @@ impl Shared {
         *written = epoch;
         *began_ms = sealed_ms;
         self.log_written_bytes.store(writer.written_bytes(), Ordering::Relaxed);
-        writing.others.extend(segment..writer.segment());
         let needs_keeper = writing.writer.lacks_spare() || self.is_checkpoint_due();
         self.publish(writing);
         if needs_keeper && let Some(keeper) = self.keeper.get() {
