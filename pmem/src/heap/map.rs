@@ -87,6 +87,13 @@ impl Tables {
         (start != 0).then(|| Offset(start).word(number - numbers_of(table).start))
     }
 
+    /// Where the word of a segment is, and how many words there are from it on in the same table.
+    pub(super) fn row_of(&self, segment: u64) -> Option<(Offset, u64)> {
+        let at = self.word_of(segment)?;
+        let number = segment - self.first_segment();
+        Some((at, numbers_of(table_of(number)).end - number))
+    }
+
     /// The tables that segments in this range need and the pool does not have.
     pub(super) fn missing_for(&self, segments: &Range<u64>) -> impl Iterator<Item = usize> {
         let number = |segment: u64| segment.saturating_sub(self.first_segment());
@@ -133,9 +140,7 @@ impl<'a> Words<'a> {
 
     /// Reads the words from this segment on, up to the end of its table or of a chunk; if that fails, its word alone.
     fn fetch(&mut self, segment: u64) -> Option<()> {
-        let at = self.tables.word_of(segment)?;
-        let number = segment - self.tables.first_segment();
-        let left = numbers_of(table_of(number)).end - number;
+        let (at, left) = self.tables.row_of(segment)?;
         for count in [left.min(CHUNK_WORDS), 1] {
             let mut bytes = vec![0; (count * WORD) as usize];
             if self.remains.read(at.0, &mut bytes) {

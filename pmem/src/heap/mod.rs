@@ -16,6 +16,7 @@
 //! the few whose free slots were recorded at the last close. Each thread owns the segments from which it
 //! allocates.
 
+mod adopt;
 mod ahead;
 mod alloc;
 mod cache;
@@ -52,6 +53,7 @@ use crate::offset::Offset;
 use crate::pool::Pool;
 use crate::superblock::{HEAP, HEAP_WORDS};
 use crate::sync::{Array, AtomicBool, AtomicU8, AtomicU64, Mutex, Ordering, THREADS_MAX};
+use adopt::Chunks;
 use ahead::Growth;
 use class::{CLASSES_MAX, Classes};
 use magazine::Magazines;
@@ -145,6 +147,7 @@ pub struct Heap<M: Medium> {
     classes: Classes,
     segments: Segments,
     tables: Tables,
+    chunks: Chunks,
     /// Slabs of each class with free slots and no owner.
     partial: Vec<Mutex<Vec<u64>>>,
     /// Slots of each class that only replacements get.
@@ -196,12 +199,13 @@ impl<M: Medium> Heap<M> {
         };
         let segments_max = (pool.medium().limit() >> segment_log2) as usize + 1;
         let segments_now = (superblock.end >> segment_log2) as usize + 1;
-        let heap = Heap {
+        let mut heap = Heap {
             segment_log2,
             incarnation: superblock.incarnation,
             segments: Segments::reserve(1 << segment_log2, segments_max, segments_now)
                 .map_err(reserve)?,
             tables: Tables::new(segment_log2),
+            chunks: Chunks::default(),
             partial: (0..classes.count()).map(|_| Mutex::default()).collect(),
             reserves: classes
                 .sizes()
@@ -273,65 +277,17 @@ impl<M: Medium> Heap<M> {
 
     /// All segments.
     fn all_segments(&self) -> impl Iterator<Item = u64> {
+        self.adopt_all();
         // What an opening has found whole, growth keeps so.
         self.recorded().unwrap_or_default().into_iter().flatten()
     }
 
     /// Takes in what the superblock has on record.
-    fn adopt_recorded(&self) -> Result<(), String> {
+    fn adopt_recorded(&mut self) -> Result<(), String> {
         for table in self.pool.extents_of(HEAP_WORDS) {
             self.tables.adopt(&table)?;
         }
-        self.recorded()?.into_iter().try_for_each(|segments| self.adopt_segments(segments))
-    }
-
-    /// Takes in segments without a gap between them.
-    fn adopt_segments(&self, segments: Range<u64>) -> Result<(), String> {
-        self.segments_taken.fetch_add(segments.end - segments.start, Ordering::Relaxed);
-        self.segments.advise(&segments);
-        let mut segment = segments.start;
-        while segment < segments.end {
-            let Some(at) = self.tables.word_of(segment) else {
-                let start = self.start_of(segment);
-                return Err(format!("the heap segment at {start} has no descriptor"));
-            };
-            let damaged = |what: &str| Err(format!("heap segment descriptor at {at}: {what}"));
-            let Some(descriptor) = Descriptor::decode(self.medium().load(at)) else {
-                return damaged("not a descriptor");
-            };
-            let left = segments.end - segment;
-            segment += match descriptor {
-                Descriptor::Free => {
-                    self.state(segment).usage.store(usage::FREE, Ordering::Relaxed);
-                    self.release_run(segment, 1);
-                    1
-                }
-                Descriptor::Vacant => {
-                    self.adopt_vacant(segment);
-                    1
-                }
-                Descriptor::Small { class, .. } => {
-                    let class = usize::from(class);
-                    if self.classes.size(class).is_none() {
-                        return damaged("no such size class");
-                    }
-                    let count = self.classes.segments(class);
-                    if count > left {
-                        return damaged("a slab leaves its extent");
-                    }
-                    self.mark_slab(segment, class);
-                    count
-                }
-                Descriptor::Large { segments: count, .. } => {
-                    if count == 0 || u64::from(count) > left {
-                        return damaged("a large item leaves its extent");
-                    }
-                    self.mark_large(segment, count);
-                    count.into()
-                }
-            };
-        }
-        Ok(())
+        self.recorded()?.into_iter().try_for_each(|segments| self.find_segments(segments))
     }
 
     /// Where a segment's surviving word is. `None` for what is no segment of the heap.
@@ -371,9 +327,14 @@ impl<M: Medium> Heap<M> {
         (0..self.classes.count()).filter(is_used).collect()
     }
 
+    /// Notes that a class has a slab.
+    fn note_class(&self, class: usize) {
+        self.classes_used[class / 64].fetch_or(1 << (class % 64), Ordering::AcqRel);
+    }
+
     /// Makes segments a slab, and says how many slots it has.
     fn mark_slab(&self, first: u64, class: usize) {
-        self.classes_used[class / 64].fetch_or(1 << (class % 64), Ordering::AcqRel);
+        self.note_class(class);
         for behind in 1..self.classes.segments(class) {
             let part = self.state(first + behind);
             part.count.store(behind as u32, Ordering::Relaxed);
@@ -400,9 +361,11 @@ impl<M: Medium> Heap<M> {
         if segment >= self.segments.len() as u64 {
             return segment;
         }
-        let state = self.state(segment);
-        match state.usage.load(Ordering::Acquire) {
-            usage::PART => segment.saturating_sub(state.count.load(Ordering::Relaxed).into()),
+        match self.usage_of(segment) {
+            usage::PART => {
+                let behind = self.state(segment).count.load(Ordering::Relaxed);
+                segment.saturating_sub(behind.into())
+            }
             _ => segment,
         }
     }

@@ -71,7 +71,7 @@ impl Descriptor {
 
 /// What a segment is used for now.
 pub(super) mod usage {
-    /// Not part of the heap.
+    /// Not part of the heap, or not [set up](super::super::adopt) since the opening.
     pub(in crate::heap) const NONE: u32 = 0;
     /// In the heap, unused.
     pub(in crate::heap) const FREE: u32 = 1;

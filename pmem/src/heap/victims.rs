@@ -83,6 +83,7 @@ impl<M: Medium> Heap<M> {
     /// it would not do: chosen anywhere, windows would leave gaps between them that are too short for the next one.
     /// What must be moved is less than twice as large as the item for which it is moved.
     pub(super) fn first_window(&self, count: u64) -> Option<Range<u64>> {
+        self.adopt_all();
         // An item longer than every free run stays where it is.
         let longest = self.free_runs.lock().longest();
         self.recorded().unwrap_or_default().into_iter().find_map(|Range { start, end }| {

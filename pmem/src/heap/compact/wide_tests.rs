@@ -35,6 +35,7 @@ fn taken_bytes(heap: &Heap<Dram>) -> u64 {
 
 /// Number of segments of wide slabs, except the first of each.
 fn parts(heap: &Heap<Dram>) -> usize {
+    heap.adopt_all();
     let is_part = |segment: &u64| heap.state(*segment).usage.load(Ordering::Relaxed) == usage::PART;
     (0..heap.pool.medium().size() / SEGMENT).filter(is_part).count()
 }
@@ -143,10 +144,11 @@ fn wide_slabs_are_found_again() {
     drop(first);
 
     let heap = Heap::open(Arc::new(Pool::open(medium(&file), place).unwrap())).unwrap();
-    assert_eq!(parts(&heap), before);
     let kept: Vec<Offset> = items.iter().copied().step_by(7).collect();
     let sweep = heap.sweep();
-    kept.iter().for_each(|&at| sweep.mark(at).unwrap());
+    // From the last one on: a slab's further segments are asked for before its first one.
+    kept.iter().rev().for_each(|&at| sweep.mark(at).unwrap());
+    assert_eq!(parts(&heap), before);
     sweep.finish();
     let bytes_before = heap.usage().pool_bytes;
     let mut all = fill(&heap, 5000);

@@ -227,3 +227,28 @@ fn a_record_that_is_damaged_or_of_another_close_is_left_alone() {
     killed.adopt_free_slots();
     assert!(sealed(&killed));
 }
+
+fn is_set_up(heap: &Heap<Dram>, at: Offset) -> bool {
+    let segment = at.0 >> heap.segment_log2;
+    heap.state(segment).usage.load(Ordering::Relaxed) != usage::NONE
+}
+
+/// What was free at the opening, and is in use when the segments around it are asked for, stays as it is.
+#[test]
+fn states_of_segments_in_use_are_set_up_when_somebody_asks() {
+    // An item that takes several segments, and slabs before and behind it.
+    let (before, items) = filled(&[100, 9000, 5000, 900, 40_000, 900]);
+    before.reclaim(items[1]);
+    let heap = opened(copy_of(&before));
+    let kept: Vec<Offset> = items.iter().copied().filter(|&at| at != items[1]).collect();
+    assert!(kept.iter().all(|&at| !is_set_up(&heap, at)));
+    let fresh: Vec<Offset> =
+        (0..4).map(|_| heap.write_item(b"new", &[8; 700], None).unwrap()).collect();
+    assert!(fresh.iter().all(|&at| is_set_up(&heap, at)));
+    assert!(kept.iter().all(|&at| !is_set_up(&heap, at)));
+    let sweep = heap.sweep();
+    kept.iter().for_each(|&at| sweep.mark(at).unwrap());
+    assert!(kept.iter().all(|&at| is_set_up(&heap, at)));
+    sweep.finish();
+    assert_whole(&heap, &[kept, fresh].concat());
+}
