@@ -129,6 +129,18 @@ impl Handle {
         found
     }
 
+    /// The same of a call that reads everything.
+    pub(crate) fn look_at_all<R>(&self, look: impl FnOnce() -> Result<R>) -> Result<R> {
+        self.read_ahead();
+        self.look(look)
+    }
+
+    /// Says that everything is about to be read.
+    pub(crate) fn read_ahead(&self) {
+        let medium = self.pool.medium();
+        medium.read_ahead(0..medium.size());
+    }
+
     /// The right to mutate for one operation.
     #[inline(always)]
     pub(crate) fn write(&self) -> Result<Write<'_>> {

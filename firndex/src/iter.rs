@@ -5,6 +5,9 @@ use crate::handle::Handle;
 use index::{Fixed, Index, RecordScan, Records, Scan};
 use std::iter::FusedIterator;
 
+/// An iterator that has returned so many pairs is taken for one that is to return all.
+const MANY_PAIRS: usize = 4096;
+
 /// The pairs of a table, in no order: [`Table::iter`](crate::Table::iter).
 pub struct Iter<'a, K: Fixed, V: Fixed> {
     index: &'a dyn Index<K, V>,
@@ -13,12 +16,14 @@ pub struct Iter<'a, K: Fixed, V: Fixed> {
     scan: Option<Box<dyn Scan<K, V> + 'a>>,
     /// Pairs of the scan that were not requested yet.
     taken: Vec<(K, V)>,
+    /// How many were taken from the scan.
+    pairs_taken: usize,
     is_over: bool,
 }
 
 impl<'a, K: Fixed, V: Fixed> Iter<'a, K, V> {
     pub(crate) fn new(index: &'a dyn Index<K, V>, handle: &'a Handle) -> Self {
-        Iter { index, handle, scan: None, taken: Vec::new(), is_over: false }
+        Iter { index, handle, scan: None, taken: Vec::new(), pairs_taken: 0, is_over: false }
     }
 }
 
@@ -32,6 +37,11 @@ impl<K: Fixed, V: Fixed> Iterator for Iter<'_, K, V> {
                 Ok(scan.take_some(&mut self.taken)?)
             });
             self.is_over = !matches!(taken, Ok(true));
+            let before = self.pairs_taken;
+            self.pairs_taken += self.taken.len();
+            if before < MANY_PAIRS && self.pairs_taken >= MANY_PAIRS {
+                self.handle.read_ahead();
+            }
             if let Err(error) = taken {
                 self.taken.clear();
                 return Some(Err(error));

@@ -207,7 +207,7 @@ impl Pool {
     /// ```
     pub fn check(&self) -> Result<CheckReport> {
         self.handle.look_at_file()?;
-        self.handle.look(|| Ok(self.handle.checked(self.checked(), self.len())))
+        self.handle.look_at_all(|| Ok(self.handle.checked(self.checked(), self.len())))
     }
 
     /// Halves the pool's index while other operations go on, in the calling thread, by rehashing a part of it or all.

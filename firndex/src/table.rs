@@ -240,7 +240,7 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     /// # }
     /// ```
     pub fn for_each(&self, mut visit: impl FnMut(K, V)) -> Result<()> {
-        self.pool.handle.look(|| Ok(self.index.for_each(&mut visit)?))
+        self.pool.handle.look_at_all(|| Ok(self.index.for_each(&mut visit)?))
     }
 
     /// [`Table::for_each`] that ends with the first pair for which `visit` returns `Break`, and returns that.

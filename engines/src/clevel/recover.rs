@@ -26,6 +26,7 @@ struct Part {
 
 impl<M: Medium> Core<M> {
     pub(super) fn recover(&self) -> Result<(), OpenError> {
+        self.pool.read_index_ahead();
         let word = self.medium().load(self.control);
         let context = Context::of_word(word);
         if Context::is_dirty_word(word) && !self.pool.is_read_only() {

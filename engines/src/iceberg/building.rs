@@ -33,6 +33,8 @@ use std::io;
 
 /// Blocks that are built in one step: a few microseconds of work.
 const BLOCKS_PER_PART: u64 = if cfg!(feature = "simulated") { 1 } else { 64 };
+/// Slots of so many parts in a row are read ahead at once.
+const PARTS_READ_AHEAD: u64 = 16;
 /// The pass of an opening comes before the first resize.
 const RESIZE: u64 = 0;
 
@@ -155,6 +157,9 @@ impl<M: Medium> Core<M> {
         let blocks_of = |part: u64, blocks: u64| {
             part * BLOCKS_PER_PART..blocks.min((part + 1) * BLOCKS_PER_PART)
         };
+        if part.is_multiple_of(PARTS_READ_AHEAD) {
+            self.read_ahead(geometry, part);
+        }
         match part.checked_sub(parts_1(geometry)) {
             None => blocks_of(part, geometry.blocks_1()).for_each(|b| self.build_1(geometry, b)),
             Some(part) => {
@@ -165,6 +170,27 @@ impl<M: Medium> Core<M> {
             self.end_building();
         }
         true
+    }
+
+    /// Reads the slots of this part and the next ones ahead: an opening goes through all of them, where the kernel
+    /// expects single accesses.
+    fn read_ahead(&self, geometry: Geometry, part: u64) {
+        let places = |level_part: u64, blocks: u64, at: &dyn Fn(u64) -> Offset| {
+            let first = level_part * BLOCKS_PER_PART;
+            let end = blocks.min(first + PARTS_READ_AHEAD * BLOCKS_PER_PART);
+            // Blocks of a table that has grown lie in several places.
+            for block in (first..end).step_by(BLOCKS_PER_PART as usize) {
+                let last = end.min(block + BLOCKS_PER_PART) - 1;
+                let (from, to) = (at(block).0, at(last).0);
+                if from <= to {
+                    self.medium().read_ahead(from..to + pmem::LINE);
+                }
+            }
+        };
+        match part.checked_sub(parts_1(geometry)) {
+            None => places(part, geometry.blocks_1(), &|block| self.slot_1(block, 0)),
+            Some(part) => places(part, geometry.blocks_2(), &|block| self.slot_2(block, 0)),
+        }
     }
 
     fn end_building(&self) {

@@ -147,6 +147,7 @@ impl<M: Medium, K: Fixed, V: Fixed> Upkeep for Core<M, K, V> {
     }
 
     fn recover(&self) -> Result<(), OpenError> {
+        self.pool.read_index_ahead();
         self.recover_all()
     }
 

@@ -6,11 +6,16 @@ use crate::traits::{Index, KeyValue, RecordScan, Scan};
 use pmem::epoch::Guard;
 use pmem::{Medium, Offset};
 
+/// A scan that has read so many slots is taken for one of everything.
+const MANY_SLOTS: usize = 4096;
+
 /// A scan of the slots, a few at a time, and of the items to which they lead.
 pub(super) struct ItemScan<'a, M: Medium> {
     space: &'a Space<M>,
     slots: Box<dyn Scan<u64, u64> + 'a>,
     is_over: bool,
+    /// How many slots were read.
+    slots_read: usize,
     /// Slots that were read, and members of a group to which one of them led.
     read: Vec<(u64, u64)>,
     members: Vec<Offset>,
@@ -25,6 +30,7 @@ impl<'a, M: Medium> ItemScan<'a, M> {
             space,
             slots,
             is_over: false,
+            slots_read: 0,
             read: Vec::new(),
             members: Vec::new(),
             guard: None,
@@ -38,6 +44,12 @@ impl<'a, M: Medium> ItemScan<'a, M> {
             self.guard = None;
             self.guard = Some(self.space.epochs.pin());
             self.is_over = !self.slots.take_some(&mut self.read)?;
+        }
+        let before = self.slots_read;
+        self.slots_read += self.read.len();
+        if before < MANY_SLOTS && self.slots_read >= MANY_SLOTS {
+            let medium = self.space.heap.pool().medium();
+            medium.read_ahead(0..medium.size());
         }
         for (_, slot) in &self.read {
             self.space.heap.prefetch(Offset(slot & !GROUP), 0);

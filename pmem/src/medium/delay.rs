@@ -261,6 +261,10 @@ impl<M: Medium> Medium for Delay<M> {
         self.inner.populate(range);
     }
 
+    fn read_ahead(&self, range: Range<u64>) {
+        self.inner.read_ahead(range);
+    }
+
     fn sync(&self, range: Range<u64>) -> io::Result<()> {
         self.inner.sync(range)
     }

@@ -154,6 +154,10 @@ impl<A: Medium, B: Medium> Medium for Either<A, B> {
         either!(self, medium => medium.populate(range));
     }
 
+    fn read_ahead(&self, range: Range<u64>) {
+        either!(self, medium => medium.read_ahead(range));
+    }
+
     fn sync(&self, range: Range<u64>) -> io::Result<()> {
         either!(self, medium => medium.sync(range))
     }

@@ -546,6 +546,10 @@ impl Medium for Memory {
         self.touch(range);
     }
 
+    fn read_ahead(&self, range: Range<u64>) {
+        self.read_pages_ahead(range);
+    }
+
     fn sync(&self, range: Range<u64>) -> io::Result<()> {
         if !matches!(self.backing, Backing::File { writable: true, .. }) {
             return Ok(());

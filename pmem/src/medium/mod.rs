@@ -334,6 +334,12 @@ pub trait Medium: Send + Sync + 'static {
     /// Touches the pages of a range so that later accesses do not fault. A hint.
     fn populate(&self, range: Range<u64>);
 
+    /// Says that all of a range is about to be read, in whatever order: otherwise what is not in memory is read page by
+    /// page. A hint.
+    fn read_ahead(&self, range: Range<u64>) {
+        let _ = range;
+    }
+
     /// Makes the kernel write a range to its file and waits, where that means something.
     fn sync(&self, range: Range<u64>) -> io::Result<()>;
 

@@ -67,6 +67,7 @@ impl<M: Medium> crate::durability::Image for Pool<M> {
     }
 
     fn copy(&self, at: u64, words: &mut [u64]) {
+        self.medium.read_ahead(at..at + words.len() as u64 * WORD);
         // Nothing in them counts. What is stored once one has space again comes later, so the log has it.
         let held = self.holes.lock();
         let holes = held.overlapping(&(at..at + words.len() as u64 * WORD));

@@ -15,8 +15,8 @@ use crate::error::{Damage, OpenError, SpaceError};
 use crate::medium::{Medium, MediumKind, written_over};
 use crate::offset::{HUGE_PAGE_BYTES, LINE, Offset, WORD};
 use crate::superblock::{
-    COPY_BYTES, COPY_WORDS, ENGINE_PARAMS, ENGINE_ROOTS, EXTENTS_MAX, Extent, Place, PoolKind,
-    SUPERBLOCK_BYTES, Superblock,
+    COPY_BYTES, COPY_WORDS, ENGINE_PARAMS, ENGINE_ROOTS, EXTENTS_MAX, Extent, HEAP, Place,
+    PoolKind, SUPERBLOCK_BYTES, Superblock,
 };
 use crate::sync::{self, AtomicU64, Mutex};
 use copies::{read_copy, write_copies, write_copy};
@@ -533,6 +533,15 @@ impl<M: Medium> Pool<M> {
     #[inline(never)]
     pub fn last_extent(&self) -> Option<Extent> {
         self.superblock.lock().last_extent()
+    }
+
+    /// Says that an engine is about to read all that it has, whatever its slots lead to.
+    #[inline(never)]
+    pub fn read_index_ahead(&self) {
+        let extents: Vec<Extent> = self.superblock.lock().extents.to_vec();
+        for extent in extents.into_iter().filter(|extent| extent.owner != HEAP) {
+            self.medium.read_ahead(extent.start.0..extent.end());
+        }
     }
 
     /// Extents of one owner, by index.

@@ -13,6 +13,7 @@ use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 use std::ffi::c_void;
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -21,6 +22,19 @@ use std::time::Duration;
 const POPULATE_STEP_BYTES: u64 = 1 << 20;
 /// How long it sleeps in between, the system's slack aside.
 const POPULATE_PAUSE: Duration = Duration::from_micros(1);
+
+/// The kernel reads at least this much ahead for one call, and need not read more.
+const READ_AHEAD_BYTES: u64 = 128 << 10;
+/// Of so few bytes nobody asks whether memory has room for them.
+const SURELY_IN_MEMORY_BYTES: u64 = 16 << 20;
+
+/// Whether the first of so many bytes is still in memory when the last has been read.
+fn fits_in_memory(bytes: u64) -> bool {
+    bytes <= SURELY_IN_MEMORY_BYTES || {
+        let system = rustix::system::sysinfo();
+        bytes <= system.totalram.saturating_mul(system.mem_unit.into()) / 2
+    }
+}
 
 impl Memory {
     pub(super) fn map_existing(&self, size: u64) -> io::Result<()> {
@@ -69,6 +83,11 @@ impl Memory {
             // SAFETY: advice on pages just mapped; it changes no content. Kernels without huge pages
             // for this backing refuse, which is fine.
             let _ = unsafe { rustix::mm::madvise(address, bytes, Advice::LinuxHugepage) };
+        } else {
+            // Otherwise the kernel reads what is around a page as well, megabytes of it where the device is set so,
+            // into pages of that size. Of such a page it later writes all to the disk for a change of one word.
+            // SAFETY: as above.
+            let _ = unsafe { rustix::mm::madvise(address, bytes, Advice::Random) };
         }
         Ok(())
     }
@@ -200,6 +219,19 @@ impl Memory {
             // This is done beside writers: where one shares the processor, it goes on now and not
             // after a whole slice of the scheduler's.
             std::thread::sleep(POPULATE_PAUSE);
+        }
+    }
+
+    /// [`Medium::read_ahead`].
+    pub(super) fn read_pages_ahead(&self, range: Range<u64>) {
+        let Backing::File { file, .. } = &self.backing else { return };
+        let bytes = range.end.min(self.size()).saturating_sub(range.start);
+        if self.is_for_huge_pages() || !fits_in_memory(bytes) {
+            return;
+        }
+        for from in (range.start..range.start + bytes).step_by(READ_AHEAD_BYTES as usize) {
+            let step = NonZeroU64::new(READ_AHEAD_BYTES);
+            let _ = rustix::fs::fadvise(file, from, step, rustix::fs::Advice::WillNeed);
         }
     }
 

@@ -187,25 +187,32 @@ fn a_sync_of_a_part_does_not_write_the_rest_back() {
     assert!(after >= before / 2, "{after} of {before}");
 }
 
-/// The kernel would write two megabytes for each word that changes.
+/// The flags of the mapping, as the kernel names them.
+fn flags_of(memory: &Memory) -> Vec<String> {
+    let start = memory.at(Offset(0)) as usize;
+    let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+    let first = format!("{start:x}-");
+    let mut lines = maps.lines().skip_while(|line| !line.starts_with(&first));
+    let flags = lines.find_map(|line| line.strip_prefix("VmFlags:")).unwrap();
+    flags.split_whitespace().map(String::from).collect()
+}
+
+/// The kernel would write two megabytes for each word that changes: a huge page, or a page of that size into which it
+/// has read ahead.
 #[test]
-fn a_file_on_a_disk_does_not_ask_for_huge_pages() {
-    let asks = |memory: &Memory| {
-        let start = memory.at(Offset(0)) as usize;
-        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
-        let first = format!("{start:x}-");
-        let mut lines = maps.lines().skip_while(|line| !line.starts_with(&first));
-        let flags = lines.find_map(|line| line.strip_prefix("VmFlags:")).unwrap();
-        flags.split_whitespace().any(|flag| flag == "hg")
-    };
+fn a_file_on_a_disk_asks_for_no_large_pages() {
+    let has = |memory: &Memory, flag: &str| flags_of(memory).iter().any(|found| found == flag);
     let file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
     let is_in_memory = is_in_tmpfs(file.as_fd());
     file.set_len(4 << 20).unwrap();
     let on_disk = Memory::mapped(file, 4 << 20, 1 << 30, true).unwrap();
-    assert_eq!(asks(&on_disk), is_in_memory);
+    assert_eq!(has(&on_disk, "hg"), is_in_memory);
+    assert_eq!(has(&on_disk, "rr"), !is_in_memory);
+    on_disk.grow(8 << 20).unwrap();
+    assert_eq!(has(&on_disk, "rr"), !is_in_memory);
     let anonymous = Memory::dram(1 << 30).unwrap();
     anonymous.grow(4 << 20).unwrap();
     // A kernel without huge pages has no such flag.
     let has_huge_pages = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
-    assert_eq!(asks(&anonymous), has_huge_pages);
+    assert_eq!(has(&anonymous, "hg"), has_huge_pages);
 }
