@@ -66,6 +66,11 @@ impl HugePages {
         self.rest == 0 || !self.is_refused && haste.is_none()
     }
 
+    /// Whether the file is in memory, where the system has them.
+    pub(super) fn are_offered(&self) -> bool {
+        self.is_offered
+    }
+
     /// Most bytes of the next step.
     pub(super) fn step_bytes(&self, haste: Haste) -> u64 {
         if self.is_offered && self.is_due(haste) {

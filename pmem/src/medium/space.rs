@@ -5,7 +5,7 @@
 //! btrfs), quotas are not in it, and blocks that the file has already are not free. The report only
 //! spares a vain attempt where each byte taken costs time, see [`Report::rules_out`].
 
-use super::allocate::{fallocate, is_tmpfs, write_zeros};
+use super::allocate::{STEP_BYTES_OWN, fallocate, is_tmpfs, write_zeros};
 use super::huge::{self, Haste, HugePages};
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
@@ -45,8 +45,7 @@ impl Space {
         haste: Haste,
     ) -> Result<(), Errno> {
         let from = self.taken.max(mapped);
-        // No step but the last one ends amid a huge page.
-        let step = from..target.min(huge::whole_pages(from + self.huge_pages.step_bytes(haste)));
+        let step = from..self.step_end(from, haste).min(target);
         match self.take(file, mapped, step.clone(), target, haste) {
             Ok(()) => {
                 self.taken = step.end;
@@ -56,6 +55,17 @@ impl Space {
                 self.give_back(file, mapped);
                 Err(error)
             }
+        }
+    }
+
+    /// Where a step from here on ends, at the latest.
+    fn step_end(&self, from: u64, haste: Haste) -> u64 {
+        // No step but the last one ends amid a huge page.
+        let usual = huge::whole_pages(from + self.huge_pages.step_bytes(haste));
+        match self.huge_pages.are_offered() {
+            true => usual,
+            // An opening goes through what the file has, and nobody waits.
+            false => usual.max(self.found.min(from + STEP_BYTES_OWN)),
         }
     }
 
