@@ -112,6 +112,9 @@ use tidy::Tidying;
 
 /// Blocks of each level that a helper moves in one turn, under one `Pool::write`.
 const BLOCKS_PER_TURN: u64 = 16;
+/// Threads that build begin so long after the opening: who only wants one pair has it by then, and would wait for a
+/// processor otherwise.
+const BUILDING_DELAY: Duration = Duration::from_millis(50);
 
 /// Number of this engine in a pool's superblock.
 pub const ENGINE_ID: u32 = <Engine as Describe>::DESCRIPTION.id;
@@ -341,13 +344,17 @@ impl<M: Medium> Core<M> {
         })
     }
 
-    /// As many threads as recovery may have, if there is anything to build and threads are wanted.
+    /// As many threads as recovery may have, if there is anything to build and threads are wanted. They end at once
+    /// when they are unparked and told to.
     fn start_builders(core: &Arc<Self>) -> Workers {
         let is_needed = !core.is_built() && core.settings.helpers > 0;
         let count = if is_needed { core.settings.recovery_threads() } else { 0 };
         Workers::start(count, "firndex-builder", &|_| {
             let core = Arc::clone(core);
-            Box::new(move || core.build_until_stopped()) as Work
+            Box::new(move || {
+                std::thread::park_timeout(BUILDING_DELAY);
+                core.build_until_stopped();
+            }) as Work
         })
     }
 
