@@ -157,6 +157,9 @@ impl<M: Medium> Core<M> {
         let blocks_of = |part: u64, blocks: u64| {
             part * BLOCKS_PER_PART..blocks.min((part + 1) * BLOCKS_PER_PART)
         };
+        if part == 0 {
+            self.advise_sidecar();
+        }
         if part.is_multiple_of(PARTS_READ_AHEAD) {
             self.read_ahead(geometry, part);
         }

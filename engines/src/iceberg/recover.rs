@@ -70,14 +70,15 @@ impl<M: Medium> Core<M> {
             }
             return Ok(());
         }
-        self.advise_sidecar();
         // In a store the record counts keys, of which several may have one slot.
         self.begin_building(self.pool.recorded_pairs().filter(|_| !self.is_store))
     }
 
-    /// Asks for huge pages. A small page that was read before it is written takes two faults, and the second one
-    /// interrupts every processor that runs the process: building 20 million items took five seconds of that.
-    fn advise_sidecar(&self) {
+    /// Asks for huge pages, for who is about to touch all of the sidecar. A small page that was read before it is
+    /// written takes two faults, and the second one interrupts every processor that runs the process: building 20
+    /// million items took five seconds of that. Not before: whoever first touches a huge page may wait 10 ms until the
+    /// system has put one together.
+    pub(super) fn advise_sidecar(&self) {
         let geometry = self.geometry();
         self.blocks_1.advise_lines(0..geometry.blocks_1(), false);
         self.words.advise(0..geometry.blocks_2() as usize, false);

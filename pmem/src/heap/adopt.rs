@@ -53,7 +53,6 @@ impl<M: Medium> Heap<M> {
     /// Takes in segments without a gap between them, which are behind all that were taken in before.
     pub(super) fn find_segments(&mut self, segments: Range<u64>) -> Result<(), String> {
         self.segments_taken.fetch_add(segments.end - segments.start, Ordering::Relaxed);
-        self.segments.advise(&segments);
         let (mut segment, mut chunk) = (segments.start, segments.start);
         while segment < segments.end {
             let Some((first_at, count)) = self.tables.row_of(segment) else {

@@ -147,8 +147,8 @@ impl Segments {
         self.len
     }
 
-    /// Asks for huge pages for the states of segments that are all about to be taken in: otherwise an opening meets a
-    /// page fault for every 64 of them. A hint.
+    /// Asks for huge pages for the states of segments that are all about to be asked for: otherwise that meets a page
+    /// fault for every 64 of them. A hint.
     pub(super) fn advise(&self, segments: &Range<u64>) {
         self.states.advise(segments.start as usize..segments.end as usize, false);
     }

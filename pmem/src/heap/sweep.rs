@@ -32,6 +32,9 @@ impl<M: Medium> Heap<M> {
     /// Begins the sweep; once after [`Heap::open`]. If others change the table meanwhile, a pin is held from before its
     /// slots are read until all that they lead to is marked.
     pub fn sweep(&self) -> Sweep<'_, M> {
+        for segments in self.recorded().unwrap_or_default() {
+            self.segments.advise(&segments);
+        }
         Sweep { heap: self }
     }
 
