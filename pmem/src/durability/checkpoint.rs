@@ -95,6 +95,8 @@ struct Reserved {
     were_refused: [bool; 2],
     /// Whether the header of the checkpoint is known to be on the device.
     is_certain: bool,
+    /// Whether an opening has left the second place as the close before it did, and nobody has asked for it since.
+    is_resting: bool,
 }
 
 impl Places {
@@ -113,6 +115,7 @@ impl Places {
         if reserved.image_bytes >= image_bytes && reserved.files.iter().all(Option::is_some) {
             return Ok(());
         }
+        reserved.is_resting = false;
         let wanted = file_bytes(image_bytes, self.chunk_bytes);
         // Of what a copy has lost, space is taken at the beginning.
         let has = match reserved.image_bytes {

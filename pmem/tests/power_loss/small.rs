@@ -223,3 +223,37 @@ fn a_process_that_is_killed_on_a_disk_that_was_filled_leaves_a_pool_that_goes_on
     println!("{} images", verdict.images);
     assert!(verdict.violations.is_empty(), "{:#?}", verdict.violations);
 }
+
+/// An opening for one change takes no room, and gives none back. One that stays does.
+#[test]
+fn the_second_place_is_taken_by_who_stays() {
+    let mut verdict = Verdict::default();
+    // The log's last frame may begin another segment.
+    let at_rest = CHECKPOINT_BYTES + 4096 + 3 * SEGMENT_BYTES;
+    for changes_before in 0..6 {
+        let plan = Plan { rest: 0, capacity: None, ..plan(0, 8) };
+        let mut run = Run::begin(&plan, None, 0);
+        run.take(Keep).unwrap();
+        changes(changes_before).for_each(|step| change(&run, step).unwrap());
+        for opening in 0..4 {
+            let end = run.close().unwrap();
+            let next = run.next_process();
+            let used = next.disk.state().used_bytes();
+            assert!(used <= at_rest, "{changes_before} before, opening {opening}: {used} bytes");
+            assert!(next.resume(end).unwrap(), "{changes_before} before, opening {opening}");
+            change(&next, Operate).unwrap();
+            // A segment may have been needed.
+            let more = next.disk.state().used_bytes() - used;
+            assert_eq!(more % SEGMENT_BYTES, 0, "{changes_before} before, opening {opening}");
+            if opening % 2 == 1 {
+                next.take(Keep).unwrap();
+                let more = next.disk.state().used_bytes() - used;
+                assert_eq!(more % SEGMENT_BYTES, CHECKPOINT_BYTES - 4096, "opening {opening}");
+            }
+            verdict.add(run.end().0);
+            run = next;
+        }
+        verdict.add(run.end().0);
+    }
+    assert!(verdict.violations.is_empty(), "{:#?}", verdict.violations);
+}

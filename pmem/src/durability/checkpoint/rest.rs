@@ -1,9 +1,11 @@
 //! The place that is not needed while the pool is closed, nor until there is room for it.
 
-use super::super::disk::PAGE_BYTES;
+use super::super::disk::{DiskFile, PAGE_BYTES};
 use super::super::error::LogError;
 use super::super::held;
 use super::{CHECKPOINTS, Checkpoint, Header, PAGE, Place, Places, failed, file_bytes};
+use std::io;
+use std::sync::Arc;
 
 impl Places {
     /// Bytes of both files, once they have space for a pool of so many bytes.
@@ -28,6 +30,9 @@ impl Places {
     pub(in super::super) fn rest(&self) {
         let Ok(Some(Checkpoint { header, .. })) = Checkpoint::open(&*self.disk) else { return };
         let mut reserved = held(&self.reserved);
+        if reserved.is_resting {
+            return;
+        }
         if let Some(file) = &reserved.files[header.place] {
             // Space was taken ahead, as for the pool.
             let needed = file_bytes(header.image_bytes, header.chunk_bytes);
@@ -40,6 +45,47 @@ impl Places {
         if self.mark_as_room(&*file, 0).is_ok() {
             let _ = file.shorten(PAGE);
             reserved.image_bytes = 0;
+        }
+    }
+
+    /// Leaves the second place as a close has [left it](Places::rest), if it did: somebody [takes](Places::take_rest)
+    /// it when the pool has been open for a while. So opening a large pool for one change neither takes that space nor
+    /// gives it back.
+    pub(in super::super) fn rest_on(&self) -> bool {
+        let Ok(Some(Checkpoint { header, .. })) = Checkpoint::open(&*self.disk) else {
+            return false;
+        };
+        let other = 1 - header.place;
+        let open = |place: usize| -> io::Result<Arc<dyn DiskFile>> {
+            Ok(Arc::from(self.disk.open(CHECKPOINTS[place])?))
+        };
+        let (Ok(image), Ok(room)) = (open(header.place), open(other)) else { return false };
+        // Of a file that others could read another one is made.
+        let is_private = |file: &dyn DiskFile| file.is_as_private().unwrap_or(false);
+        let is_whole = matches!(Place::look(&*self.disk, header.place), Ok(Place::Whole(_)))
+            && header.merging.is_none();
+        let is_resting = is_whole
+            && is_private(&*image)
+            && is_private(&*room)
+            && matches!(Place::look(&*self.disk, other), Ok(Place::Vacant))
+            && room.len().is_ok_and(|bytes| bytes == PAGE)
+            && self.kept_bytes(&*room, other).is_ok_and(|bytes| bytes == 0);
+        if is_resting {
+            let mut reserved = held(&self.reserved);
+            reserved.files[header.place] = Some(image);
+            reserved.files[other] = Some(room);
+            reserved.are_new[other] = true;
+            reserved.is_resting = true;
+        }
+        is_resting
+    }
+
+    /// Takes space for both places of a pool of this size, unless that was tried since the opening.
+    pub(in super::super) fn take_rest(&self, image_bytes: u64) {
+        let mut reserved = held(&self.reserved);
+        if reserved.is_resting {
+            // Without it the log is merged, and the pool does not grow.
+            let _ = self.reserve_in(&mut reserved, image_bytes);
         }
     }
 

@@ -94,7 +94,8 @@ impl Segments {
 
 impl Shared {
     /// A log that goes on in the last segment of the one that was `found`, behind this position and epoch. `None`: it
-    /// must not, or it would soon come to an end. The log has not started yet.
+    /// must not, or it would soon come to an end. The log has not started yet. If the second place `may_rest`, it is
+    /// taken later.
     pub(super) fn go_on(
         config: Config,
         segments: Arc<Segments>,
@@ -102,6 +103,7 @@ impl Shared {
         image: Arc<dyn Image>,
         found: Found,
         at: (Position, u64),
+        may_rest: bool,
     ) -> Result<Option<Shared>, LogError> {
         let last = found.last();
         let Some(current) = segments.again(last).map_err(segments.reading())? else {
@@ -112,8 +114,10 @@ impl Shared {
         places.settle()?;
         // The pool may grow by now, and needs room for that first.
         log.grow_with(Arc::clone(&places) as Arc<dyn Room>);
-        let reserved = places.reserve_again(image.bytes_at_hand());
-        reserved.inspect_err(|_| log.grow_alone())?;
+        if !(may_rest && places.rest_on()) {
+            let reserved = places.reserve_again(image.bytes_at_hand());
+            reserved.inspect_err(|_| log.grow_alone())?;
+        }
         let Found { checkpoint, mut useless, .. } = found;
         let header = &checkpoint.header;
         let others: Vec<u64> = (header.log.segment..last).collect();

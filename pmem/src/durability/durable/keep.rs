@@ -28,7 +28,12 @@ impl Shared {
 
     pub(super) fn keep(&self) {
         let mut failed: Option<Instant> = None;
+        let mut has_looked = false;
         while !self.is_stopping.load(Ordering::Acquire) {
+            if has_looked {
+                self.take_rest();
+            }
+            has_looked = true;
             let may_retry = failed.is_none_or(|failed| failed.elapsed() >= RETRY_INTERVAL);
             if self.keep_once(may_retry).is_err() && may_retry {
                 failed = Some(Instant::now());
@@ -36,6 +41,11 @@ impl Shared {
             self.tell_futures();
             std::thread::park_timeout(KEEPER_INTERVAL);
         }
+    }
+
+    /// Takes the second place, if the opening has left that for later.
+    pub(super) fn take_rest(&self) {
+        self.places.take_rest(self.image.bytes_at_hand());
     }
 
     /// Prepares segments, makes checkpoints, and restarts a broken log. Retries what failed before only if it

@@ -103,7 +103,8 @@ impl Shared {
         // Nothing is written before the place is known.
         let unknown = Position { segment: found.last(), at: PAGE, frame: 0 };
         let log_bytes = found.log_bytes();
-        let Some(shared) = Shared::go_on(config, segments, log, image, found, (unknown, 0))? else {
+        let Some(shared) = Shared::go_on(config, segments, log, image, found, (unknown, 0), false)?
+        else {
             return Ok(None);
         };
         shared.former_log_bytes.store(log_bytes, Ordering::Relaxed);

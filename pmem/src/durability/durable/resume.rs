@@ -101,7 +101,7 @@ impl Shared {
         };
         let Ended { found, position, epoch, log_bytes } = ended;
         let at = (position, epoch);
-        let Some(shared) = Shared::go_on(config, segments, log, image, found, at)? else {
+        let Some(shared) = Shared::go_on(config, segments, log, image, found, at, true)? else {
             return Ok(None);
         };
         shared.former_log_bytes.store(log_bytes, Ordering::Relaxed);

@@ -90,6 +90,7 @@ impl Steps {
 
     /// Does once what the thread behind a [`Durable`] does all the time: checkpoints, segments, beginning anew.
     pub fn keep(&self) -> Result<(), LogError> {
+        self.shared.take_rest();
         self.shared.keep_once(true)
     }
 
