@@ -99,10 +99,16 @@ fn ready(
         return create::in_file(options, Companions::of(options, &pool)?, contents);
     }
     let companions = Companions::of(options, &find::followed(path, mode)?)?;
-    let locked = match find::find(options, mode, &companions)? {
-        Found::Pool(locked) => locked,
-        Found::Lost(lost) => restore::restore(options, &companions, lost)?,
-        Found::Nothing => return create::in_file(options, companions, contents),
+    let locked = loop {
+        match find::find(options, mode, &companions)? {
+            Found::Pool(locked) => break locked,
+            Found::Lost(lost) => {
+                if let Some(locked) = restore::restore(options, &companions, lost)? {
+                    break locked;
+                }
+            }
+            Found::Nothing => return create::in_file(options, companions, contents),
+        }
     };
     existing(options, companions, locked, contents, shapes)
 }
@@ -150,7 +156,8 @@ pub(crate) fn restore(options: &Options, path: &Path) -> Result<bool> {
     }
     match find::find(options, Mode::Open, &companions)? {
         Found::Lost(lost) => {
-            restore::restore(options, &companions, lost).map(|_| true).map_err(Into::into)
+            let restored = restore::restore(options, &companions, lost)?;
+            Ok(restored.is_some())
         }
         Found::Pool(_) | Found::Nothing => Ok(false),
     }

@@ -13,13 +13,21 @@ use std::sync::Arc;
 
 type Restored<T> = std::result::Result<T, OpenError>;
 
-/// Makes the pool's file anew.
-pub(super) fn restore(options: &Options, companions: &Companions, lost: Lost) -> Restored<Locked> {
+/// Makes the pool's file anew. `None`: somebody else has done so since it was found to be missing.
+pub(super) fn restore(
+    options: &Options,
+    companions: &Companions,
+    lost: Lost,
+) -> Restored<Option<Locked>> {
     let restored = from_companions(options, companions, &lost);
     restored.map_err(|error| lost.refusal.unwrap_or(error))
 }
 
-fn from_companions(options: &Options, companions: &Companions, lost: &Lost) -> Restored<Locked> {
+fn from_companions(
+    options: &Options,
+    companions: &Companions,
+    lost: &Lost,
+) -> Restored<Option<Locked>> {
     let (former, known) = (lost.former.as_ref(), lost.known.as_ref());
     let directory = companions.find()?;
     let is_own = match (&directory, known) {
@@ -49,6 +57,9 @@ fn from_companions(options: &Options, companions: &Companions, lost: &Lost) -> R
     }
     // Whoever has the pool open whose file is gone still writes here.
     directory.lock()?;
+    if former.is_none() && companions.pool().exists() {
+        return Ok(None);
+    }
     let ownership = former.map_or(Ok(directory.ownership()), PoolFile::ownership)?;
     ownership.demand(companions.pool().path())?;
     let directory = Arc::new(directory);
@@ -68,7 +79,7 @@ fn from_companions(options: &Options, companions: &Companions, lost: &Lost) -> R
     }
     let file = into_file(options, companions, &safe, former, ownership, &refused)?;
     let superblock = file.superblock()?;
-    Ok(Locked { file, superblock })
+    Ok(Some(Locked { file, superblock }))
 }
 
 fn into_file(

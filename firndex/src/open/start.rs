@@ -14,7 +14,11 @@ use pmem::sync::Renewal;
 use pmem::{OpenError, Pool};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+
+/// How often a directory that is locked is tried again, and after how long.
+const LOCK_TRIES: usize = 100;
+const LOCK_PAUSE: Duration = Duration::from_millis(1);
 
 /// The pool, in use from now on. `renewals` are those of its
 /// [engine](crate::any_engine::AnyEngine::take_renewals), of which `body` is the rest.
@@ -160,7 +164,19 @@ fn claim(
         }
         None => make()?,
     };
-    directory.lock()?;
+    lock(&mut directory)?;
     directory.belong_to(file)?;
     Ok(directory)
+}
+
+/// Locks the directory of a pool whose file this process has locked. Who wanted to restore the pool and finds that this
+/// process has done so holds it for a moment.
+fn lock(directory: &mut SafeDirectory) -> std::result::Result<(), OpenError> {
+    for _ in 0..LOCK_TRIES {
+        match directory.lock() {
+            Err(OpenError::BusyLog { .. }) => std::thread::sleep(LOCK_PAUSE),
+            locked => return locked,
+        }
+    }
+    directory.lock()
 }
