@@ -95,7 +95,7 @@ struct Reserved {
     were_refused: [bool; 2],
     /// Whether the header of the checkpoint is known to be on the device.
     is_certain: bool,
-    /// Whether an opening has left the second place as the close before it did, and nobody has asked for it since.
+    /// Whether an opening has left the second place as the close before it did, and nobody has tried to take it since.
     is_resting: bool,
 }
 

@@ -10,7 +10,7 @@ use std::ops::Range;
 /// /dev/shm some milliseconds).
 pub(super) const STEP_BYTES: u64 = 16 << 20;
 
-/// The same on a disk, where a call takes time for each extent and not for each page, of what the file has already.
+/// The same on a disk, where what the file has already takes time for each extent, and not for each page.
 pub(super) const STEP_BYTES_OWN: u64 = 1 << 30;
 
 /// `f_type` of tmpfs.
