@@ -60,7 +60,7 @@ impl<M: Medium> Heap<M> {
                 return Err(format!("the heap segment at {start} has no descriptor"));
             };
             // Most words are as the one before, of which nothing more is to be noted then.
-            let mut alike = (u64::MAX, 0);
+            let mut alike = None;
             let row = segment..segments.end.min(segment + count);
             while row.contains(&segment) {
                 if segment - chunk >= CHUNK_SEGMENTS {
@@ -70,8 +70,11 @@ impl<M: Medium> Heap<M> {
                 let at = first_at.word(segment - row.start);
                 let word = self.medium().load(at);
                 let left = segments.end - segment;
-                if word == alike.0 && alike.1 <= left {
-                    segment += alike.1;
+                if let Some((alike, segments)) = alike
+                    && word == alike
+                    && segments <= left
+                {
+                    segment += segments;
                     continue;
                 }
                 let found = self.found(word, left);
@@ -85,7 +88,7 @@ impl<M: Medium> Heap<M> {
                     Found::Vacant => self.adopt_vacant(segment),
                     Found::Slab { class } => {
                         self.note_class(class);
-                        alike = (word, self.segments_in(&found));
+                        alike = Some((word, self.segments_in(&found)));
                     }
                     Found::Item { .. } => {}
                 }

@@ -252,3 +252,22 @@ fn states_of_segments_in_use_are_set_up_when_somebody_asks() {
     sweep.finish();
     assert_whole(&heap, &[kept, fresh].concat());
 }
+
+/// All bits set, as memory reads that was never written to, among them.
+#[test]
+fn a_word_that_is_no_descriptor_is_refused_where_slabs_and_items_begin() {
+    let (before, _) = filled(&[100, 9000, 900]);
+    let too_long = Descriptor::Large { segments: 1 << 20, incarnation: 1 }.encode();
+    let usage = |segment| before.usage_of(segment);
+    let firsts = before
+        .all_segments()
+        .filter(|&segment| usage(segment) != usage::PART && usage(segment) != usage::TAIL);
+    for segment in firsts {
+        for word in [u64::MAX, u64::MAX >> 1, 1 << 63, too_long] {
+            let medium = copy_of(&before);
+            medium.store(before.descriptor_at(segment).unwrap(), word);
+            let opened = Heap::open(Arc::new(Pool::open(medium, PLACE).unwrap()));
+            assert!(matches!(opened, Err(OpenError::Corrupt { .. })), "{segment}: {word:x}");
+        }
+    }
+}
