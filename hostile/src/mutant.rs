@@ -21,8 +21,9 @@ pub(crate) struct Mutant {
     pub(crate) bytes: Vec<u8>,
     /// Whether checksums of items were made to fit what the items became: then nobody can tell them from others.
     pub(crate) is_forged: bool,
-    /// Whether words of the engine were copied over others of it. A pair that was removed, or an item that was
-    /// replaced, may be back then, if what it leads to is still there.
+    /// Whether words of the engine were copied over others of it, or one has other bits of the same number: a bitmap may
+    /// say of another slot that it is in use. A pair that was removed, or an item that was replaced, may be back then,
+    /// if what it leads to is still there.
     pub(crate) is_revived: bool,
     /// Whether the superblock says that the pool was closed, and with how many pairs.
     pub(crate) is_counted: bool,
@@ -76,12 +77,17 @@ impl Mutant {
                 superblock::set(bytes, word, choices.below(70) as u64);
             }
             6 => superblock::set_place(bytes, place, choices.one_in(3)),
-            7..11 => strike_word(bytes, Words(&self.seed.engine_words), choices),
+            7..11 => {
+                let as_many = strike_word(bytes, Words(&self.seed.engine_words), choices);
+                self.is_revived |= as_many;
+            }
             11 => {
                 copy_run(bytes, Words(&self.seed.engine_words), choices);
                 self.is_revived = true;
             }
-            12..14 => strike_word(bytes, Words(&self.seed.descriptors), choices),
+            12..14 => {
+                strike_word(bytes, Words(&self.seed.descriptors), choices);
+            }
             14..16 => strike_item(bytes, Words(&self.seed.items), choices),
             16 => {
                 self.is_forged |= forge_item(bytes, Words(&self.seed.items), choices);
@@ -146,10 +152,13 @@ fn strike_extents(bytes: &mut [u8], choices: &mut Choices<'_>) {
     }
 }
 
-fn strike_word(bytes: &mut [u8], words: Words<'_>, choices: &mut Choices<'_>) {
-    let Some(at) = words.one(choices) else { return };
-    let word = another(load(bytes, at), bytes, choices);
+/// Whether the word has as many bits set as before.
+fn strike_word(bytes: &mut [u8], words: Words<'_>, choices: &mut Choices<'_>) -> bool {
+    let Some(at) = words.one(choices) else { return false };
+    let before = load(bytes, at);
+    let word = another(before, bytes, choices);
     store(bytes, at, word);
+    word.count_ones() == before.count_ones()
 }
 
 /// What is at one place is at another one as well: a pair, a line, a bucket.

@@ -125,8 +125,8 @@ fn excused(mutant: &Mutant) -> usize {
     match mutant.seed.form {
         // Any item may be any other one then.
         Form::Store if mutant.is_forged => usize::MAX,
-        // A hash and where its item lies are two words: of two keys, the one is absent and the other present.
-        Form::Store if mutant.is_counted && mutant.is_revived => changed,
+        // Of two keys, the one is absent and the other, which was removed, present.
+        Form::Store if mutant.is_counted && mutant.is_revived => 2 * changed,
         Form::Store if mutant.is_counted => 0,
         // Of a key that is another one by now, the one is absent and the other present.
         _ if mutant.is_counted => 2 * changed,
