@@ -9,6 +9,8 @@
 //! | `cuckoo-2-4`, `cuckoo-2-8`, `cuckoo-3-4` | bucketized cuckoo hashing | [`cuckoo`] |
 //! | `path` | path hashing | [`path`] |
 //!
+//! Tables for several threads, which grow, are in [`threaded`]. All else on this page is about those above.
+//!
 //! They are for comparison, not for use: one thread, keys and values of 8 bytes, a fixed size. They lie on any
 //! [`Medium`](pmem::Medium) and survive a crash at any point. Each change is one transaction of a small redo log
 //! ([`region`]), for which Debnath et al. use Mnemosyne (Revisiting Hash Table Design for Phase Change Memory, INFLOW
@@ -39,6 +41,7 @@ pub mod linear_probing;
 pub mod path;
 pub mod region;
 pub mod table;
+pub mod threaded;
 
 pub use kind::{Kind, Shape, create, open};
 pub use region::{Changes, OpenError, Writes};

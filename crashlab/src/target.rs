@@ -2,7 +2,7 @@
 
 use crate::arena::{Arena, Effort, arenas_of};
 use crate::boundaries::{alone_in, directed, syncing, writers_of_the_heap};
-use crate::subject::{BaselineSubject, HeapSubject, PoolSubject};
+use crate::subject::{BaselineSubject, HeapSubject, PoolSubject, ThreadedSubject};
 use crate::trial::Directed;
 use crate::{deep, logged, setups};
 use engines::Engine;
@@ -16,6 +16,8 @@ pub enum Target {
     Heap,
     /// The classic tables, which have one thread.
     Baselines,
+    /// The tables for several threads with which papers compare.
+    Threaded,
     /// The pool, the heap and every engine with a line log, which alone survives.
     Log,
     /// An engine, as a table and as a store.
@@ -26,7 +28,7 @@ impl Target {
     /// All of them.
     pub fn all() -> Vec<Target> {
         let engines = Engine::ALL.iter().copied().map(Target::Engine);
-        [Target::Pool, Target::Heap, Target::Baselines, Target::Log]
+        [Target::Pool, Target::Heap, Target::Baselines, Target::Threaded, Target::Log]
             .into_iter()
             .chain(engines)
             .collect()
@@ -38,6 +40,7 @@ impl Target {
             Target::Pool => PoolSubject::NAME,
             Target::Heap => HeapSubject::NAME,
             Target::Baselines => BaselineSubject::NAME,
+            Target::Threaded => ThreadedSubject::NAME,
             Target::Log => "log",
             Target::Engine(engine) => engine.name(),
         }
@@ -64,6 +67,7 @@ impl Target {
                 exhaustive_ops: 0,
                 ..Effort::OF_ENGINE
             },
+            Target::Threaded => Effort::OF_ENGINE,
             Target::Log => logged::EFFORT,
             Target::Engine(engine) => crate::engines::effort(engine),
         }
@@ -84,6 +88,7 @@ impl Target {
                 all
             }
             Target::Baselines => alone_in::<BaselineSubject>(setups::classic::classic()),
+            Target::Threaded => directed::<ThreadedSubject>(&setups::threaded::threaded()),
             Target::Log => logged::histories(),
             Target::Engine(engine) => crate::engines::histories(engine),
         }
@@ -97,6 +102,9 @@ impl Target {
                 .collect(),
             Target::Heap => arenas_of::<HeapSubject>(setups::heap()).collect(),
             Target::Baselines => arenas_of::<BaselineSubject>(setups::classic::classic()).collect(),
+            Target::Threaded => {
+                arenas_of::<ThreadedSubject>(setups::threaded::threaded()).collect()
+            }
             Target::Log => logged::arenas(),
             Target::Engine(engine) => crate::engines::arenas(engine),
         }

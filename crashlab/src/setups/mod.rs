@@ -6,6 +6,7 @@ pub mod classic;
 mod closing;
 mod helped;
 mod stores;
+pub mod threaded;
 
 pub use closing::{synced, synced_pool};
 pub(crate) use helped::renamed;

@@ -8,6 +8,7 @@ mod locked;
 mod pool;
 mod store;
 mod table;
+mod threaded;
 
 pub use baseline::BaselineSubject;
 pub use heap::HeapSubject;
@@ -16,6 +17,7 @@ pub use locked::LockedSubject;
 pub use pool::PoolSubject;
 pub use store::StoreSubject;
 pub use table::{LongKey, LongTableSubject, LongValue, PairsSubject, TableSubject, lengthened};
+pub use threaded::ThreadedSubject;
 
 use crate::history::{Action, Key, Op, Value};
 use engines::{Engine, Settings};

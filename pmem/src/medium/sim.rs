@@ -270,7 +270,8 @@ impl Sim {
 
     /// Whether a store at or beyond `from` is pending.
     pub fn is_pending_from(&self, from: Offset) -> bool {
-        held(&self.log).lines[from.line() as usize..].iter().any(|line| !line.is_empty())
+        let log = held(&self.log);
+        log.lines.iter().skip(from.line() as usize).any(|line| !line.is_empty())
     }
 
     fn word(&self, at: Offset) -> &AtomicU64 {
