@@ -196,7 +196,7 @@ impl<M: Medium> Iceberg<M> {
     /// Completes the sidecar before a check, and ends the helpers' moves. They are no writing of the caller's, but the
     /// check would find a pair twice, or a locked block.
     fn outrun_helpers(&self) {
-        self.core.finish_building();
+        self.core.finish_sidecar();
         if self.core.signal.has_helper() {
             self.core.settle();
         }

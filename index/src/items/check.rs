@@ -8,10 +8,12 @@ use pmem::{Medium, Offset};
 
 impl<M: Medium> AnyItems<M> {
     pub(super) fn check_items(&self) -> CheckReport {
+        // Before the index is looked at: the sweep scans it, which may lock a part. Not in a forked child: what the
+        // parent knows of the heap is not whole then.
+        let is_swept = self.sweep_to_look();
         let mut report = self.index.check();
         report.pairs = 0;
-        // Not in a forked child: what the parent knows of the heap is not whole then.
-        let mut audit = self.sweep_to_look().then(|| self.space.heap.audit());
+        let mut audit = is_swept.then(|| self.space.heap.audit());
         let guard = self.space.epochs.pin();
         let visited = self.index.for_each(&mut |hash, slot| {
             let at = Offset(slot & !GROUP);

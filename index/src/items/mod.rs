@@ -535,6 +535,8 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
     }
 
     fn shrink(&self) -> Result<Shrunk, Error> {
+        // Its scan would be taken for a user's, for which a shrink gives way.
+        self.any().sweep_all();
         self.index.shrink()
     }
 

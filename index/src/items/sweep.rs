@@ -185,19 +185,8 @@ impl<M: Medium> AnyItems<M> {
             }
             self.mark_while(self.swept.threads, &|| true);
         }
-        loop {
-            let is_built = self.index.is_built();
-            let counted = self.index.len();
-            if is_built != self.index.is_built() {
-                continue;
-            }
-            // Until its sidecar is whole, the index counts from the number on record, which is of keys and not of
-            // hashes.
-            let of_record =
-                if is_built { 0 } else { self.swept.collisions.load(Ordering::Relaxed) };
-            let collisions = self.collisions.load(Ordering::Relaxed);
-            return counted.wrapping_add(collisions).wrapping_sub(of_record);
-        }
+        // The index counts hashes. It never counts from the number on record, which is of keys.
+        self.index.len().wrapping_add(self.collisions.load(Ordering::Relaxed))
     }
 
     /// Returns whether it came to the end.

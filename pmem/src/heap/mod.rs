@@ -364,7 +364,10 @@ impl<M: Medium> Heap<M> {
         match self.usage_of(segment) {
             usage::PART => {
                 let behind = self.state(segment).count.load(Ordering::Relaxed);
-                segment.saturating_sub(behind.into())
+                let first = segment.saturating_sub(behind.into());
+                // Another thread may be setting up the slab, whose first segment comes last.
+                self.usage_of(first);
+                first
             }
             _ => segment,
         }

@@ -30,6 +30,11 @@ impl FreeRuns {
         self.runs.insert(start, len);
     }
 
+    /// Forgets all runs; returns how many segments they had.
+    pub(super) fn clear(&mut self) -> u64 {
+        std::mem::take(&mut self.runs).into_values().sum()
+    }
+
     /// Takes `count` consecutive segments outside the window.
     pub(super) fn take(&mut self, count: u64) -> Option<u64> {
         let (run, first) = self.find(count)?;

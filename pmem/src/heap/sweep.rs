@@ -133,6 +133,7 @@ impl<M: Medium> Sweep<'_, M> {
             for segment in heap.all_segments().filter(|&segment| heap.is_sealed(segment)) {
                 heap.state(segment).clear_bits();
             }
+            heap.forget_free_runs();
             return;
         }
         heap.all_segments().for_each(|segment| heap.unseal(segment));
@@ -187,6 +188,15 @@ impl<M: Medium> Heap<M> {
             self.list(segment);
         } else {
             state.status.store(status::FULL, Ordering::SeqCst);
+        }
+    }
+
+    /// Leaves all free segments alone. In a damaged pool a word that says free may be of a segment in use.
+    fn forget_free_runs(&self) {
+        for (runs, count) in
+            [(&self.free_runs, &self.segments_free), (&self.vacant_runs, &self.segments_vacant)]
+        {
+            count.fetch_sub(runs.lock().clear(), Ordering::Relaxed);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::iceberg::layout::{LOCK, SPILLED, SPILLED_WORD};
 use crate::iceberg::{Engine, Iceberg, Shape};
 use index::fingerprint::lanes;
 use index::hash::Hasher;
-use index::{Found, Index, Items, Records};
+use index::{Found, Index, Items, Records, Shrunk};
 use pmem::medium::{Dram, Memory};
 use pmem::pool::Spec;
 use pmem::superblock::PoolKind;
@@ -443,4 +443,75 @@ fn what_was_found_is_told_once() {
     table.when_built(teller(&told));
     assert_eq!(*told.lock().unwrap(), [found; 2]);
     assert_eq!(table.len(), keys().end - 1);
+}
+
+/// Beside builders and sweepers, which hold locks of blocks, a check of a sound store finds nothing.
+#[test]
+fn a_check_waits_for_who_completes_the_opening() {
+    let table = opened_later(&table(), |_| {});
+    assert_whole(&table);
+    let geometry = table.core.geometry();
+    assert!(!geometry.is_building() && !geometry.is_clearing(), "builders go on");
+    for _ in 0..60 {
+        let store = unswept(3000);
+        assert!(store.take_sweep_over());
+        std::thread::scope(|scope| {
+            scope.spawn(|| store.sweep(&AtomicBool::new(false)));
+            let report = store.check();
+            assert!(report.is_sound(), "{report:?}");
+        });
+    }
+}
+
+/// The sweep is no scan of a user's, for which a shrink would give way.
+#[test]
+fn a_store_shrinks_beside_its_sweep() {
+    for _ in 0..60 {
+        let store = unswept(3000);
+        for number in 10..3000u64 {
+            assert!(store.remove(&number.to_le_bytes()).unwrap().is_some());
+        }
+        store.index().settle();
+        let pool = Arc::clone(store.index().pool());
+        let store =
+            store_later(Arc::new(Pool::open(copy_of(pool.medium()), PLACE).unwrap()), HASHER);
+        assert!(store.take_sweep_over());
+        std::thread::scope(|scope| {
+            scope.spawn(|| store.sweep(&AtomicBool::new(false)));
+            assert_eq!(store.shrink().unwrap(), Shrunk::Halved);
+        });
+    }
+}
+
+/// Keys of one hash are counted once, whenever somebody asks.
+#[test]
+fn the_number_of_keys_is_right_when_the_building_ends() {
+    let store = Arc::new(unswept_with(300, Hasher::with_bits(7, 9)));
+    store.sweep(&AtomicBool::new(false));
+    assert!(!store.index().is_built());
+    let (asked, counted) = (Arc::clone(&store), Arc::new(Mutex::new(None)));
+    let told = Arc::clone(&counted);
+    store.index().when_built(Box::new(move |_| *told.lock().unwrap() = Some(asked.len())));
+    store.index().settle();
+    assert_eq!(*counted.lock().unwrap(), Some(300));
+    assert_eq!(store.len(), 300);
+}
+
+const HASHER: Hasher = Hasher::new(7);
+
+fn unswept(keys: u64) -> Items<Iceberg<Dram>, Dram> {
+    unswept_with(keys, HASHER)
+}
+
+/// A store as the next opening finds it, with keys that count from 0, whose blocks are not built.
+fn unswept_with(keys: u64, hasher: Hasher) -> Items<Iceberg<Dram>, Dram> {
+    let spec = Spec { kind: PoolKind::Store, key_bytes: 0, value_bytes: 0, ..spec(&SHAPE) };
+    let pool = Arc::new(Pool::create(Memory::dram(1 << 26).unwrap(), &spec, PLACE).unwrap());
+    let store = store_later(Arc::clone(&pool), hasher);
+    for number in 0..keys {
+        assert!(store.upsert(&number.to_le_bytes(), &[7; 20]).unwrap().is_none());
+    }
+    store.index().settle();
+    drop(store);
+    store_later(Arc::new(Pool::open(copy_of(pool.medium()), PLACE).unwrap()), hasher)
 }

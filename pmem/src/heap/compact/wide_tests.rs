@@ -243,3 +243,22 @@ fn a_slab_that_leaves_its_extent_is_damage() {
     let refused = Heap::open(Arc::clone(&heap.pool)).unwrap_err().to_string();
     assert!(refused.contains("a slab leaves its extent"), "{refused}");
 }
+
+/// Another thread that sets up a slab's states has done so with some parts, and not yet with the first segment.
+#[test]
+fn an_item_is_found_while_another_thread_sets_up_its_slab() {
+    let table = large();
+    let heap = &table.heap;
+    let is_further = |at: &Offset| heap.slab_of(*at) != at.0 >> heap.segment_log2;
+    let at = (0..40).find_map(|_| {
+        let index = table.add(3000).unwrap();
+        table.slots.lock().unwrap()[index].filter(is_further)
+    });
+    let at = at.unwrap();
+    let (first, segment) = (heap.slab_of(at), at.0 >> heap.segment_log2);
+    let reopened = Heap::open(Arc::clone(&heap.pool)).unwrap();
+    let part = reopened.state(segment);
+    part.count.store((segment - first) as u32, Ordering::Relaxed);
+    part.usage.store(usage::PART, Ordering::Release);
+    reopened.sweep().mark(at).unwrap();
+}

@@ -253,6 +253,24 @@ fn states_of_segments_in_use_are_set_up_when_somebody_asks() {
     assert_whole(&heap, &[kept, fresh].concat());
 }
 
+/// Once a slot is found that leads there, what else the words say is free is not believed either.
+#[test]
+fn a_word_that_says_free_of_a_slab_in_use_costs_nothing_more_once_it_is_known() {
+    let (before, items) = filled(&[100; 20]);
+    let medium = copy_of(&before);
+    medium
+        .store(before.descriptor_at(before.slab_of(items[0])).unwrap(), Descriptor::Free.encode());
+    let heap = opened(medium);
+    let sweep = heap.sweep();
+    assert!(items.iter().any(|&at| sweep.mark(at).is_err()));
+    sweep.finish();
+    for _ in 0..200 {
+        heap.write_item(b"new", &[8; 100], None).unwrap();
+    }
+    let words = |heap: &Heap<Dram>, at: Offset| heap.medium().load_two(at);
+    assert!(items.iter().all(|&at| words(&heap, at) == words(&before, at)));
+}
+
 /// All bits set, as memory reads that was never written to, among them.
 #[test]
 fn a_word_that_is_no_descriptor_is_refused_where_slabs_and_items_begin() {
