@@ -135,6 +135,7 @@ pub fn tables() -> Vec<Box<dyn Contender>> {
             threads_max: 1,
             engine: None,
             grows: false,
+            is_by_name: true,
             lies_on: |medium, _| medium == Medium::Dram || medium.latency().is_some(),
             open: move |setting: &Setting| Classic::open(kind, setting),
         })

@@ -24,8 +24,13 @@ pub trait Contender: Sync {
     /// Whether it can lie on this medium, with flushes that are real or not.
     fn lies_on(&self, medium: Medium, flushes: bool) -> bool;
 
-    /// Whether it grows. One that does not grow is measured only by name, and only where nothing has to grow.
+    /// Whether it grows. One that does not grow is measured only where nothing has to grow.
     fn grows(&self) -> bool;
+
+    /// Whether it is measured only if it is asked for by name.
+    fn is_by_name(&self) -> bool {
+        false
+    }
 
     /// Which of firndex's engines it is, if it is one.
     fn engine(&self) -> Option<Engine>;

@@ -25,6 +25,8 @@ pub struct Opener<O> {
     pub engine: Option<Engine>,
     /// Whether they grow.
     pub grows: bool,
+    /// Whether they are measured only if they are asked for by name.
+    pub is_by_name: bool,
     /// Whether it can make maps on a medium, with flushes that are real or not.
     pub lies_on: fn(Medium, bool) -> bool,
     /// Makes an empty map with room for a setting's [`Setting::capacity`].
@@ -50,6 +52,10 @@ impl<M: Map, O: Fn(&Setting) -> Result<M> + Sync> Contender for Opener<O> {
 
     fn grows(&self) -> bool {
         self.grows
+    }
+
+    fn is_by_name(&self) -> bool {
+        self.is_by_name
     }
 
     fn engine(&self) -> Option<Engine> {

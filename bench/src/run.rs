@@ -345,11 +345,11 @@ fn name(suite: Suite) -> &'static str {
     }
 }
 
-/// The contenders asked for; if none were, all that grow.
+/// The contenders asked for; if none were, those that need not be.
 fn choose<'a>(options: &Options, contenders: &'a [Box<dyn Contender>]) -> Vec<&'a dyn Contender> {
     let is_wanted = |contender: &&dyn Contender| {
         let is_named = options.engines.iter().any(|name| name == contender.name());
-        is_named || options.engines.is_empty() && contender.grows()
+        is_named || options.engines.is_empty() && !contender.is_by_name()
     };
     contenders.iter().map(|contender| &**contender).filter(is_wanted).collect()
 }

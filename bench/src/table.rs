@@ -110,6 +110,7 @@ fn opener<O>(engine: Engine, lies_on: fn(Medium, bool) -> bool, open: O) -> Open
         threads_max: usize::MAX,
         engine: Some(engine),
         grows: true,
+        is_by_name: false,
         lies_on,
         open,
     }

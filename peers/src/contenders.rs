@@ -36,6 +36,7 @@ impl ForEach for Contenders {
             threads_max: P::THREADS_MAX,
             engine: None,
             grows: P::GROWS,
+            is_by_name: !P::GROWS,
             // They keep nothing, so there is nothing that they would flush.
             lies_on: |medium, flushes| medium == Medium::Dram && !flushes,
             open: |setting: &Setting| P::open(setting.capacity),

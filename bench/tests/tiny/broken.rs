@@ -85,6 +85,7 @@ fn broken(fault: Fault) -> [Box<dyn Contender>; 1] {
         threads_max: 2,
         engine: None,
         grows: true,
+        is_by_name: false,
         lies_on: |medium, flushes| medium == Medium::Dram && !flushes,
         open: move |_: &Setting| Ok(Broken { pairs: Mutex::default(), fault }),
     })]

@@ -106,6 +106,7 @@ fn small(when: When) -> [Box<dyn Contender>; 1] {
         // The suite takes engines only.
         engine: Some(Engine::ALL[0]),
         grows: true,
+        is_by_name: false,
         lies_on: |medium, flushes| medium == Medium::Dram && !flushes,
         open: move |_: &Setting| {
             Ok(Small { when, pairs: Mutex::default(), failure: OnceLock::new() })
