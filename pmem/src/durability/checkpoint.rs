@@ -173,9 +173,13 @@ impl Places {
                 let file = disk.open(name).map_err(made())?;
                 let is_private = file.is_as_private().map_err(made())?;
                 let has_space = file.len().map_err(made())? > PAGE;
+                let holds = Place::look(disk, place);
                 if is_private && !has_space {
-                    // A crash has left it before it took space, or its space was given back.
-                    self.mark_as_room(&*file, 0).map_err(made())?;
+                    // A crash has left it before it took space, or its space was given back. It may have the header of
+                    // a merge that a crash has ended, the only one that counts.
+                    if !matches!(holds, Ok(Place::Whole(_))) {
+                        self.mark_as_room(&*file, 0).map_err(made())?;
+                    }
                     reserved.are_new[place] = true;
                 }
                 if is_private {
@@ -184,7 +188,7 @@ impl Places {
                 }
                 // Who has opened it, as its permissions were, would read what is written to it from now on. The
                 // checkpoint itself stays until there is another one.
-                if Place::look(disk, place).is_ok_and(|found| matches!(found, Place::Whole(_))) {
+                if matches!(holds, Ok(Place::Whole(_))) {
                     reserved.files[place] = Some(Arc::from(file));
                     return Ok(false);
                 }

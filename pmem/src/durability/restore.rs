@@ -309,7 +309,10 @@ impl SafeCopy {
     ) -> Result<(), RestoreError> {
         let header = &self.checkpoint.header;
         let mut end = End { segment: header.log.segment, frame: header.log.frame, why: None };
-        let mut reached = header.from_epoch.saturating_sub(1);
+        // Frames of epochs that the image has are not missed, if they lie behind the log's end: a process that was killed
+        // before its log had caught up may have written them.
+        let in_image = header.from_epoch.saturating_sub(1);
+        let mut reached = in_image;
         // The last epoch that the log completes.
         let mut complete = 0;
         let mut content: Vec<u64> = Vec::new();
@@ -340,7 +343,7 @@ impl SafeCopy {
                 Some(_) => None,
             };
             if end.why.is_some() {
-                if self.has_frames(&pages, PAGE_WORDS, end.frame, complete) {
+                if self.has_frames(&pages, PAGE_WORDS, end.frame, complete.max(in_image)) {
                     return Err(self.damaged_before(&end, number));
                 }
                 continue;
@@ -371,7 +374,7 @@ impl SafeCopy {
                     }
                 }
             }
-            if self.has_frames(&pages, at, end.frame, complete) {
+            if self.has_frames(&pages, at, end.frame, complete.max(in_image)) {
                 end.why = Some("a frame in it is not whole");
                 return Err(self.damaged_before(&end, number));
             }
@@ -394,15 +397,19 @@ impl SafeCopy {
         (found.uuid, found.generation) == (header.uuid, header.generation)
     }
 
-    /// Whether there is a frame of this log, of this number or a later one and behind the last complete epoch, from the
-    /// `at`th word of a segment on.
+    /// Whether there is a frame of this log from the `at`th word of a segment on, of this number or a later one, that
+    /// says that an epoch behind the last `complete` one was durable: it ends one, or there is one between.
+    ///
+    /// One of the next epoch that does not end it says nothing. A process that was killed before its log had caught up
+    /// leaves such frames, and the next one writes over the first of them. Power may be lost amid that.
     fn has_frames(&self, pages: &Pages, at: usize, number: u64, complete: u64) -> bool {
         let words = pages.words();
         let starts = (at.next_multiple_of(PAGE_WORDS)..words.len()).step_by(PAGE_WORDS);
         let mut frames = starts.filter_map(|at| FrameHeader::read(&words[at..]));
         let generation = self.checkpoint.header.generation;
         frames.any(|(found, _)| {
-            found.generation == generation && found.number >= number && found.epoch > complete
+            let first_epoch = if found.is_last { complete } else { complete.saturating_add(1) };
+            found.generation == generation && found.number >= number && found.epoch > first_epoch
         })
     }
 

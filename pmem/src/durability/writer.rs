@@ -41,8 +41,8 @@ pub(super) struct Writer {
     failure: Option<LogError>,
     /// Its first segment's number.
     first: u64,
-    /// Whether what is written next belongs to the same epoch, whatever its number.
-    joins_epochs: bool,
+    /// The number of the epoch to which all belongs that is written next, if that is not the caller's.
+    joined_as: Option<u64>,
     /// Where in the segment the next one is asked for.
     spare_from: u64,
     /// Bytes of frames and their padding so far.
@@ -88,7 +88,7 @@ impl Writer {
             written_bytes: 0,
             header: Pages::zeroed(PAGE_BYTES),
             part: Pages::new(),
-            joins_epochs: false,
+            joined_as: None,
             spare_from: 0,
         };
         writer.set_spare_from();
@@ -116,9 +116,10 @@ impl Writer {
     }
 
     /// From now on, epochs end none: a restoration takes them as one, with the first that ends after this was unset, or
-    /// not at all.
+    /// not at all. So their frames have the number of the first of them: no epoch has ended before one that can be
+    /// missed.
     pub(super) fn join_epochs(&mut self, joins: bool) {
-        self.joins_epochs = joins;
+        self.joined_as = joins.then_some(self.epoch + 1);
     }
 
     pub(super) fn generation(&self) -> u128 {
@@ -268,7 +269,8 @@ impl Writer {
         is_last: bool,
         frame: &mut Pages,
     ) -> Result<(), LogError> {
-        let is_last = is_last && !self.joins_epochs;
+        let is_last = is_last && self.joined_as.is_none();
+        let epoch = self.joined_as.unwrap_or(epoch);
         let header =
             FrameHeader { generation: self.generation, number: self.frame, epoch, is_last };
         header.seal(frame.words_mut());

@@ -178,6 +178,47 @@ fn who_is_killed_amid_a_merge_leaves_a_base_to_the_next_process() {
     }
 }
 
+/// A pool that was closed, and opened again without space for a second checkpoint, with a log that changes it.
+fn resting() -> Arc<Run> {
+    let run = Run::begin(&Plan { rest: 0, ..plan() }, None, 0);
+    run.take(Keep).unwrap();
+    run.take(Operate).unwrap();
+    run.sync().unwrap();
+    let end = run.close().unwrap();
+    let next = run.next_process();
+    assert!(next.resume(end).unwrap());
+    next.take(OperateLargely).unwrap();
+    next.sync().unwrap();
+    next
+}
+
+/// The only header that counts is then in a file of one page.
+#[test]
+fn who_is_killed_amid_a_merge_of_a_pool_at_rest_leaves_a_base() {
+    let calls = {
+        let run = resting();
+        let before = run.disk.state().calls;
+        assert!(run.merge().unwrap());
+        run.disk.state().calls - before
+    };
+    assert!(calls > 8, "{calls}");
+    for call in 0..=calls {
+        for next in [&[Keep][..], &[Checkpoint], &[Merge, Operate, Checkpoint]] {
+            let run = resting();
+            let killed_from = run.disk.state().calls + call;
+            run.disk.state().killed_from = Some(killed_from);
+            let _ = run.merge();
+            let process = run.next_process();
+            for &step in next {
+                process.take(step).unwrap();
+            }
+            process.take(Operate).unwrap();
+            process.sync().unwrap();
+            demand(process.end().0);
+        }
+    }
+}
+
 /// What is damaged in a base that is being merged is found: by the sums that it has in the end.
 #[test]
 fn a_damaged_bit_amid_a_merge_is_told() {

@@ -1,7 +1,9 @@
 //! Logs of killed processes that go on: what is written for that, and what is found on the device meanwhile.
 
-use crate::crash::Crash;
+use crate::crash::{Choice, Crash};
 use crate::history::{Plan, RESTLESS, Run, Step};
+use crate::pool::Words;
+use pmem::durability::SafeCopy;
 use std::sync::Arc;
 
 use Step::*;
@@ -117,5 +119,25 @@ fn what_operations_log_while_the_log_catches_up_is_not_taken_back() {
         next.take(Merge).unwrap();
         next.sync().unwrap();
         demand_right(&next);
+    }
+}
+
+/// What a process has written that was killed before it had caught up lies behind the log of the next one, which merges
+/// all of that.
+#[test]
+fn frames_of_a_killed_process_behind_a_merged_log_are_no_damage() {
+    for frames in 1..5 {
+        let killed = killed(64 << 10, 1).next_process();
+        for _ in 0..frames {
+            killed.take(OperateLargely).unwrap();
+            killed.flush().unwrap();
+        }
+        let next = killed.next_process();
+        next.catch_up_quietly().unwrap();
+        assert!(next.merge().unwrap());
+        demand_right(&next);
+        let disk = Crash::of(&next.disk.state()).disk(&Choice::new());
+        let safe = SafeCopy::find(Arc::new(disk)).unwrap().unwrap();
+        safe.restore(&Words::new(), &|_, _| ()).unwrap();
     }
 }
