@@ -308,6 +308,15 @@ impl Shared {
     /// After a failure: a log of a new generation, and a checkpoint that it continues. Until that has its name, nothing
     /// of the new log survives, and the log is said to be broken.
     pub(super) fn begin_anew(&self) -> Result<(), LogError> {
+        // Whoever makes another checkpoint meanwhile would publish it for a log whose segments are used again here.
+        let one = held(&self.checkpointing);
+        {
+            // Who writes to the old log may need another segment, whose number the new log's first one has.
+            let mut writing = held(&self.writing);
+            let failure = held(&self.waiting).failure.clone().unwrap_or(LogError::Closed);
+            writing.writer.end(failure);
+            held(writing.writer.supply()).end();
+        }
         let (writer, others) = begin_log(&self.places, &self.segments, self.image.bytes())?;
         {
             let mut writing = held(&self.writing);
@@ -317,7 +326,7 @@ impl Shared {
         }
         self.log.start();
         self.begin_epochs();
-        self.checkpoint().inspect_err(|error| self.abandon(error))
+        self.checkpoint_as(&one).inspect_err(|error| self.abandon(error))
     }
 
     /// Gives up a log for which no checkpoint could be made. It is tried again, and must not leave segments each time.
