@@ -313,6 +313,9 @@ fn begin_log(
     let found = disk.names().map_err(reading())?;
     let numbers: Vec<u64> = found.iter().filter_map(|name| names::number_of(name)).collect();
     let number = numbers.iter().max().map_or(1, |last| last + 1);
+    if number > names::FIRST_MAX {
+        return Err(LogError::InTheWay { path: disk.path(&names::segment(number - 1)) });
+    }
     let checkpoint = Checkpoint::open(&**disk);
     let (mut needed, mut useless) = (Vec::new(), Vec::new());
     for number in numbers {

@@ -6,6 +6,8 @@ pub(super) const CHECKPOINTS: [&str; 2] = ["checkpoint.0", "checkpoint.1"];
 pub(super) const RESERVE: &str = "log.reserve";
 /// Highest number of a segment, so that a next number always exists.
 const NUMBER_MAX: u64 = u64::MAX / 2;
+/// Highest number with which a log begins, so that it never comes to an end.
+pub(super) const FIRST_MAX: u64 = u64::MAX / 4;
 
 /// A segment of the log.
 pub(super) fn segment(number: u64) -> String {

@@ -405,8 +405,10 @@ impl SafeCopy {
     fn has_frames(&self, pages: &Pages, at: usize, number: u64, complete: u64) -> bool {
         let words = pages.words();
         let starts = (at.next_multiple_of(PAGE_WORDS)..words.len()).step_by(PAGE_WORDS);
-        let mut frames = starts.filter_map(|at| FrameHeader::read(&words[at..]));
         let generation = self.checkpoint.header.generation;
+        // Before sums are made of what seems to be content.
+        let is_seen = |at: &usize| FrameHeader::seen_in(&words[*at..], generation).is_some();
+        let mut frames = starts.filter(is_seen).filter_map(|at| FrameHeader::read(&words[at..]));
         frames.any(|(found, _)| {
             let first_epoch = if found.is_last { complete } else { complete.saturating_add(1) };
             found.generation == generation && found.number >= number && found.epoch > first_epoch

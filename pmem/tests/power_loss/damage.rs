@@ -147,7 +147,7 @@ fn a_damaged_checkpoint_does_not_bring_the_one_before_back() {
 }
 
 /// Writes a word of a page's header and makes its checksum right again.
-fn forge(bytes: &mut [u8], checksum_word: usize, word: usize, value: u64) {
+pub(crate) fn forge(bytes: &mut [u8], checksum_word: usize, word: usize, value: u64) {
     bytes[word * 8..][..8].copy_from_slice(&value.to_le_bytes());
     let sum = crc32c::crc32c(&bytes[..checksum_word * 8]);
     bytes[checksum_word * 8..][..8].copy_from_slice(&u64::from(sum).to_le_bytes());

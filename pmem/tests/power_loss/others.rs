@@ -78,7 +78,9 @@ fn segments_of_others_are_left_alone() {
 
 #[test]
 fn who_has_the_name_of_a_checkpoint_or_of_the_reserve_is_told() {
-    for name in ["checkpoint.0", "checkpoint.1", "log.reserve"] {
+    // Behind the last one there is no number for a segment.
+    let names = ["checkpoint.0", "checkpoint.1", "log.reserve", "log.9223372036854775807"];
+    for name in names {
         for content in [b"precious".to_vec(), of_another_pool(b"FIRNROOM"), vec![0; 8192]] {
             let disk = guarded(&[(name.to_owned(), content)].into());
             let refused = begin(&disk).map(drop).unwrap_err();

@@ -1,9 +1,12 @@
 //! Logs of killed processes that go on: what is written for that, and what is found on the device meanwhile.
 
 use crate::crash::{Choice, Crash};
+use crate::damage::forge;
+use crate::disk::Handle;
 use crate::history::{Plan, RESTLESS, Run, Step};
 use crate::pool::Words;
 use pmem::durability::SafeCopy;
+use pmem::durability::disk::{Disk, DiskFile};
 use std::sync::Arc;
 
 use Step::*;
@@ -139,5 +142,31 @@ fn frames_of_a_killed_process_behind_a_merged_log_are_no_damage() {
         let disk = Crash::of(&next.disk.state()).disk(&Choice::new());
         let safe = SafeCopy::find(Arc::new(disk)).unwrap().unwrap();
         safe.restore(&Words::new(), &|_, _| ()).unwrap();
+    }
+}
+
+/// A header may lie, and its checksums fit.
+#[test]
+fn a_log_does_not_go_on_where_nobody_looks_for_it() {
+    for place in [0, 1, 4095, (64 << 10) + PAGE] {
+        let run = killed(64 << 10, 1);
+        run.sync().unwrap();
+        assert!(run.merge().unwrap());
+        let disk = Handle(Arc::clone(&run.disk));
+        for name in ["checkpoint.0", "checkpoint.1"] {
+            let file = disk.open(name).unwrap();
+            let mut page = vec![0; PAGE as usize];
+            file.read_at(&mut page, 0).unwrap();
+            if page.starts_with(b"FIRNSAFE") {
+                [15, 19].map(|sum| forge(&mut page, sum, 7, place));
+                file.write_at(&page, 0).unwrap();
+                file.sync().unwrap();
+            }
+        }
+        let next = run.next_process();
+        next.catch_up_quietly().unwrap();
+        next.take(Operate).unwrap();
+        next.sync().unwrap();
+        demand_right(&next);
     }
 }

@@ -351,7 +351,8 @@ fn find_end(segments: &Segments) -> io::Result<Option<Place>> {
     for segment in found.log.iter().rev().take(2) {
         let SegmentHeader { number, first_frame, bytes, .. } = segment.header;
         let file = segments.disk.open(&names::segment(number))?;
-        if bytes > segments.sizes.segment_max || bytes != file.len()? {
+        let is_of_size = (PAGE..=segments.sizes.segment_max).contains(&bytes);
+        if !is_of_size || bytes % PAGE != 0 || bytes != file.len()? {
             return Ok(None);
         }
         let mut pages = Pages::zeroed(bytes as usize);
@@ -360,6 +361,10 @@ fn find_end(segments: &Segments) -> io::Result<Option<Place>> {
             true => header.log,
             false => Position { segment: number, at: PAGE, frame: first_frame },
         };
+        // What is written elsewhere is found by nobody.
+        if begin.at % PAGE != 0 || !(PAGE..=bytes).contains(&begin.at) {
+            return Ok(None);
+        }
         let end = walk(&pages, header.generation, begin);
         let is_complete = |epoch: u64| epoch >= header.to_epoch;
         let position = end.position;
