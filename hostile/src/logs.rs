@@ -20,7 +20,7 @@ const PAGE: usize = 4096;
 const DIRECTORY: &str = "pool.safe";
 const IDENTITY: &str = "identity";
 /// The word of a checkpoint's header that has its checksum; that of the table of checksums; bytes of the image.
-const CHECKPOINT_CRC: usize = 15;
+const CHECKPOINT_CRCS: [usize; 2] = [15, 19];
 const SUMS_CRC: usize = 13;
 const IMAGE_BYTES: usize = 12;
 /// The word of a segment's header that has its checksum.
@@ -170,13 +170,14 @@ fn forge(files: &mut Files, choices: &mut Choices<'_>) -> bool {
     let nth = choices.below(files.0.len());
     let Some((name, bytes)) = files.0.get_mut(nth) else { return false };
     let bytes = Arc::make_mut(bytes);
+    let header_word = 1 + choices.below(CHECKPOINT_CRCS[1] - 1);
     let mut change = |bytes: &mut Vec<u8>, word: usize| {
         let value = another(load(bytes, word * WORD), bytes, choices);
         store(bytes, word * WORD, value);
         choices.below(256)
     };
     if is_checkpoint(name) {
-        let choice = change(bytes, 1 + bytes.len() % 14).min(255);
+        let choice = change(bytes, header_word);
         let image = load(bytes, IMAGE_BYTES * WORD) as usize;
         if choice.is_multiple_of(2) && image <= bytes.len() {
             // Of the image, which has one chunk here, as small as it is.
@@ -185,7 +186,7 @@ fn forge(files: &mut Files, choices: &mut Choices<'_>) -> bool {
             mend(bytes, PAGE / WORD, image / WORD, sums);
             mend(bytes, sums, PAGE / WORD, SUMS_CRC);
         }
-        mend(bytes, 0, CHECKPOINT_CRC, CHECKPOINT_CRC);
+        CHECKPOINT_CRCS.into_iter().for_each(|crc| mend(bytes, 0, crc, crc));
         return true;
     }
     let page = change(bytes, 0) % (bytes.len() / PAGE).max(1);
