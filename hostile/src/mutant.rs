@@ -21,9 +21,9 @@ pub(crate) struct Mutant {
     pub(crate) bytes: Vec<u8>,
     /// Whether checksums of items were made to fit what the items became: then nobody can tell them from others.
     pub(crate) is_forged: bool,
-    /// Whether words of the engine were copied over others of it, or one has other bits of the same number: a bitmap may
-    /// say of another slot that it is in use. A pair that was removed, or an item that was replaced, may be back then,
-    /// if what it leads to is still there.
+    /// Whether words of the engine were copied over others of it, or one has other bits of the same number: a bitmap
+    /// may say of another slot that it is in use. A pair that was removed, or an item that was replaced, may be back
+    /// then, if what it leads to is still there.
     pub(crate) is_revived: bool,
     /// Whether the superblock says that the pool was closed, and with how many pairs.
     pub(crate) is_counted: bool,

@@ -8,8 +8,8 @@
 //!
 //! A key's bucket is chosen by the low bits of its hash. A full bucket gets another one behind it. A look-up takes no
 //! lock. Whoever changes a bucket or what is behind it locks it. Once as many buckets were appended as the table has,
-//! one thread locks all of them, copies the pairs to a table of twice the size, and puts that one in place. Locks of the
-//! old table stay taken, and tell those who wait for them to look for the new table.
+//! one thread locks all of them, copies the pairs to a table of twice the size, and puts that one in place. Locks of
+//! the old table stay taken, and tell those who wait for them to look for the new table.
 //!
 //! # Departures
 //!
@@ -18,8 +18,8 @@
 //!    had.
 //! 2. A look-up that finds its bucket locked makes what it has read durable. In RECIPE's code it may return a value
 //!    that a crash then takes away.
-//! 3. The new table becomes visible once the root is durable. If it were before, a change of it that has returned could
-//!    be lost with the root.
+//! 3. The new table becomes visible once the root is durable. If it were before, a change of it that has returned
+//!    could be lost with the root.
 //! 4. A lock that a crash has left taken is released. RECIPE's code keeps it (it is in persistent memory).
 //! 5. Slots are not cleared when a table is made: memory is zero. Key 0 lies beside the table, since it marks a free
 //!    slot.

@@ -7,9 +7,9 @@
 //!  192  what is allocated
 //! ```
 //!
-//! Space is taken from the end, and a crash leaks what was taken and not yet linked. Nothing is given back: what a table
-//! has outgrown stays unused. (The papers' codes use allocators of PMDK. Those log each allocation, which costs several
-//! flushes; here it costs one.)
+//! Space is taken from the end, and a crash leaks what was taken and not yet linked. Nothing is given back: what a
+//! table has outgrown stays unused. (The papers' codes use allocators of PMDK. Those log each allocation, which costs
+//! several flushes; here it costs one.)
 
 use crate::region::OpenError;
 use index::hash::Hasher;

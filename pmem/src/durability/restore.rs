@@ -309,8 +309,8 @@ impl SafeCopy {
     ) -> Result<(), RestoreError> {
         let header = &self.checkpoint.header;
         let mut end = End { segment: header.log.segment, frame: header.log.frame, why: None };
-        // Frames of epochs that the image has are not missed, if they lie behind the log's end: a process that was killed
-        // before its log had caught up may have written them.
+        // Frames of epochs that the image has are not missed, if they lie behind the log's end: a process that was
+        // killed before its log had caught up may have written them.
         let in_image = header.from_epoch.saturating_sub(1);
         let mut reached = in_image;
         // The last epoch that the log completes.
