@@ -1,5 +1,5 @@
-//! CLHT with locks: David, Guerraoui and Trigonakis, Asynchronized Concurrency, ASPLOS 2015, section 6; made persistent
-//! as P-CLHT in Lee et al., RECIPE, SOSP 2019, section 5.
+//! CLHT with locks: David, Guerraoui and Trigonakis, Asynchronized Concurrency, ASPLOS 2015, section 6; made
+//! persistent as P-CLHT in Lee et al., RECIPE, SOSP 2019, section 5.
 //!
 //! ```text
 //!  root: buckets at | log2 of their number             the offset's low bits are free
@@ -14,8 +14,8 @@
 //! # Departures
 //!
 //! 1. Key and value are neighbours, and a look-up reads them as a pair. The published code reads value, key, and value
-//!    again. If the slot was given to another key with that same value in between, it returns a value that its key never
-//!    had.
+//!    again. If the slot was given to another key with that same value in between, it returns a value that its key
+//!    never had.
 //! 2. A look-up that finds its bucket locked makes what it has read durable. In RECIPE's code it may return a value
 //!    that a crash then takes away.
 //! 3. The new table becomes visible once the root is durable. If it were before, a change of it that has returned
