@@ -3,6 +3,7 @@
 //! | name | table | file |
 //! |---|---|---|
 //! | `clht` | a bucket is a line, look-ups take no lock, the whole table is copied to grow | [`clht`] |
+//! | `cceh` | extendible hashing: a directory of segments of lines, which are split one by one | [`cceh`] |
 //!
 //! Each is made as its paper has it, and made right where the published code is not. What differs is numbered in its
 //! file. All have this in common: keys and values are words, and every bit pattern is legal. An operation that has
@@ -12,6 +13,7 @@
 //!
 //! They are for comparison, not for use. What lies on a medium is trusted to be a table.
 
+pub mod cceh;
 pub mod clht;
 mod ground;
 
@@ -216,16 +218,19 @@ impl<M: Medium, S: Scheme<M>> Threaded for Table<M, S> {
 pub enum Kind {
     /// CLHT with locks, made persistent.
     Clht,
+    /// CCEH, cacheline-conscious extendible hashing.
+    Cceh,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 1] = [Kind::Clht];
+    pub const ALL: [Kind; 2] = [Kind::Clht, Kind::Cceh];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Clht => "clht",
+            Kind::Cceh => "cceh",
         }
     }
 }
@@ -248,6 +253,7 @@ impl Shape {
     pub fn new(kind: Kind, pairs: u64, seed: u64) -> Shape {
         let (size_log2, part_log2) = match kind {
             Kind::Clht => (clht::size_log2(pairs), 0),
+            Kind::Cceh => (cceh::size_log2(pairs), cceh::PART_LOG2),
         };
         Shape { kind, size_log2, part_log2, seed }
     }
@@ -269,6 +275,7 @@ impl Shape {
 pub fn create<M: Medium>(medium: Arc<M>, shape: &Shape) -> Result<Box<dyn Threaded>, OpenError> {
     match shape.kind {
         Kind::Clht => create_as::<M, clht::Clht>(medium, shape),
+        Kind::Cceh => create_as::<M, cceh::Cceh>(medium, shape),
     }
 }
 
@@ -288,6 +295,7 @@ pub fn open<M: Medium>(medium: Arc<M>) -> Result<Box<dyn Threaded>, OpenError> {
     let shape = Shape::on(&*medium)?;
     match shape.kind {
         Kind::Clht => open_as::<M, clht::Clht>(medium, &shape),
+        Kind::Cceh => open_as::<M, cceh::Cceh>(medium, &shape),
     }
 }
 

@@ -11,17 +11,32 @@ use index::hash::Hasher;
 fn with(name: &'static str, shape: Shape, fillers: usize, is_fit: impl Fn(u64) -> bool) -> Setup {
     let hasher = Hasher::new(HASH_SEED);
     let fit = (1..).filter(|&key| is_fit(hasher.first_u64(key)));
+    over(name, shape, fit.take(2 + fillers).collect())
+}
+
+/// A setup with these keys. The first two are free, the others were stored before, in this order.
+fn over(name: &'static str, shape: Shape, keys: Vec<u64>) -> Setup {
     let free_keys = 2;
     Setup {
         name,
-        keys: fit.take(free_keys + fillers).collect(),
         free_keys,
-        before: (0..fillers)
-            .map(|filler| Op::One((free_keys + filler) as Key, Action::Insert(FILLING)))
+        before: (free_keys..keys.len())
+            .map(|filler| Op::One(filler as Key, Action::Insert(FILLING)))
             .collect(),
+        keys,
         engine_params: ThreadedSubject::params(&shape),
         ..Setup::default()
     }
+}
+
+/// Keys whose first hash outputs are as wanted, one after another, and all different.
+fn different<F: Fn(u64) -> bool>(wanted: impl IntoIterator<Item = F>) -> Vec<u64> {
+    let hasher = Hasher::new(HASH_SEED);
+    wanted.into_iter().fold(Vec::new(), |mut keys, is_fit| {
+        let mut fit = (1..).filter(|&key| is_fit(hasher.first_u64(key)));
+        keys.extend(fit.find(|key| !keys.contains(key)));
+        keys
+    })
 }
 
 fn small(kind: Kind, size_log2: u32, part_log2: u32) -> Shape {
@@ -30,7 +45,7 @@ fn small(kind: Kind, size_log2: u32, part_log2: u32) -> Shape {
 
 /// All of them.
 pub fn threaded() -> Vec<Setup> {
-    [clht()].into_iter().flatten().collect()
+    [clht(), cceh()].into_iter().flatten().collect()
 }
 
 fn clht() -> Vec<Setup> {
@@ -58,6 +73,63 @@ fn clht() -> Vec<Setup> {
             limit_bytes: 4 * 64,
             is_tight: true,
             ..with("a table without room for another bucket", buckets(0), 2, any)
+        },
+    ]
+}
+
+fn cceh() -> Vec<Setup> {
+    // A segment of one bucket is split for the fifth key.
+    let one = |size_log2| small(Kind::Cceh, size_log2, 0);
+    let any = |_| true;
+    // Of two segments, all keys belong to the first.
+    let low = |hash: u64| hash >> 63 == 0;
+    // Keys of hashes that begin with these four bits.
+    let begin = |bits: &[u64]| different(bits.iter().map(|&bits| move |hash| hash >> 60 == bits));
+    // Of eight buckets, keys whose home is the last one lie in the first ones, since others were before them.
+    let wrapped = [(0, 7); 2].into_iter().chain([(1, 4); 16]).chain([(1, 7); 12]);
+    let is_at = |(half, home)| move |hash: u64| (hash >> 63, hash % 8) == (half, home);
+    let marks =
+        Setup { keys: vec![0, u64::MAX], ..with("a key that marks free slots", one(0), 0, any) };
+    let full = |name| with(name, one(0), 4, any);
+    vec![
+        with("an empty table", small(Kind::Cceh, 1, 1), 0, any),
+        marks,
+        with("a segment with one free slot", one(0), 3, any),
+        with("two full buckets of eight", small(Kind::Cceh, 1, 3), 8, |hash| {
+            low(hash) && hash % 8 == 2
+        }),
+        full("a full segment with one entry"),
+        over(
+            "two full segments with one entry each",
+            one(1),
+            begin(&[0, 8, 1, 2, 5, 6, 9, 10, 13, 14]),
+        ),
+        over(
+            "a full segment with two entries",
+            one(1),
+            begin(&[0, 4, 1, 2, 5, 6, 8, 9, 12, 13, 14]),
+        ),
+        over(
+            "a full segment with four entries",
+            one(1),
+            begin(&[0, 4, 1, 2, 5, 6, 8, 8, 9, 9, 12, 10]),
+        ),
+        over("a segment that is split several times", one(1), begin(&[0, 1, 0, 0, 1, 1])),
+        over("a segment of which three slots are stale", one(0), begin(&[0, 4, 1, 8, 9, 12, 10])),
+        over(
+            "full buckets at both ends of a segment",
+            small(Kind::Cceh, 0, 3),
+            different(wrapped.map(is_at)),
+        ),
+        Setup {
+            limit_bytes: 6 * 64,
+            is_tight: true,
+            ..full("a table without room for a larger directory")
+        },
+        Setup {
+            limit_bytes: 8 * 64,
+            is_tight: true,
+            ..full("a table without room for another segment")
         },
     ]
 }
