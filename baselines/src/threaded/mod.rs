@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `clht` | a bucket is a line, look-ups take no lock, the whole table is copied to grow | [`clht`] |
 //! | `cceh` | extendible hashing: a directory of segments of lines, which are split one by one | [`cceh`] |
+//! | `cmap` | lists behind buckets with locks for readers and writers, new buckets are filled when they are met | [`cmap`] |
 //!
 //! Each is made as its paper has it, and made right where the published code is not. What differs is numbered in its
 //! file. All have this in common: keys and values are words, and every bit pattern is legal. An operation that has
@@ -15,6 +16,7 @@
 
 pub mod cceh;
 pub mod clht;
+pub mod cmap;
 mod ground;
 
 pub use ground::{Ground, Step};
@@ -220,17 +222,20 @@ pub enum Kind {
     Clht,
     /// CCEH, cacheline-conscious extendible hashing.
     Cceh,
+    /// The concurrent hash map of libpmemobj-cpp.
+    Cmap,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 2] = [Kind::Clht, Kind::Cceh];
+    pub const ALL: [Kind; 3] = [Kind::Clht, Kind::Cceh, Kind::Cmap];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Clht => "clht",
             Kind::Cceh => "cceh",
+            Kind::Cmap => "cmap",
         }
     }
 }
@@ -242,7 +247,7 @@ pub struct Shape {
     pub kind: Kind,
     /// log2 of its size at first. What it counts is the scheme's: buckets, or segments.
     pub size_log2: u32,
-    /// log2 of the buckets of a segment, if there are segments.
+    /// log2 of the size of its parts: buckets of a segment, or lines of a chunk of nodes.
     pub part_log2: u32,
     /// Seed of hashing.
     pub seed: u64,
@@ -254,6 +259,7 @@ impl Shape {
         let (size_log2, part_log2) = match kind {
             Kind::Clht => (clht::size_log2(pairs), 0),
             Kind::Cceh => (cceh::size_log2(pairs), cceh::PART_LOG2),
+            Kind::Cmap => cmap::size_logs2(pairs),
         };
         Shape { kind, size_log2, part_log2, seed }
     }
@@ -276,6 +282,7 @@ pub fn create<M: Medium>(medium: Arc<M>, shape: &Shape) -> Result<Box<dyn Thread
     match shape.kind {
         Kind::Clht => create_as::<M, clht::Clht>(medium, shape),
         Kind::Cceh => create_as::<M, cceh::Cceh>(medium, shape),
+        Kind::Cmap => create_as::<M, cmap::Cmap>(medium, shape),
     }
 }
 
@@ -296,6 +303,7 @@ pub fn open<M: Medium>(medium: Arc<M>) -> Result<Box<dyn Threaded>, OpenError> {
     match shape.kind {
         Kind::Clht => open_as::<M, clht::Clht>(medium, &shape),
         Kind::Cceh => open_as::<M, cceh::Cceh>(medium, &shape),
+        Kind::Cmap => open_as::<M, cmap::Cmap>(medium, &shape),
     }
 }
 

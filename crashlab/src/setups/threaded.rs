@@ -39,13 +39,19 @@ fn different<F: Fn(u64) -> bool>(wanted: impl IntoIterator<Item = F>) -> Vec<u64
     })
 }
 
+/// A setup with two free keys, and fillers that were stored before. Of each key's hash these are the low bits, so many.
+fn with_low_bits(name: &'static str, shape: Shape, bits: u32, low: &[u64]) -> Setup {
+    let is_fit = |&wanted: &u64| move |hash: u64| hash & ((1 << bits) - 1) == wanted;
+    over(name, shape, different(low.iter().map(is_fit)))
+}
+
 fn small(kind: Kind, size_log2: u32, part_log2: u32) -> Shape {
     Shape { kind, size_log2, part_log2, seed: HASH_SEED }
 }
 
 /// All of them.
 pub fn threaded() -> Vec<Setup> {
-    [clht(), cceh()].into_iter().flatten().collect()
+    [clht(), cceh(), cmap()].into_iter().flatten().collect()
 }
 
 fn clht() -> Vec<Setup> {
@@ -130,6 +136,51 @@ fn cceh() -> Vec<Setup> {
             limit_bytes: 8 * 64,
             is_tight: true,
             ..full("a table without room for another segment")
+        },
+    ]
+}
+
+fn cmap() -> Vec<Setup> {
+    // Chunks of one node.
+    let buckets = |log2| small(Kind::Cmap, log2, 0);
+    let any = |_| true;
+    let low = with_low_bits;
+    let ends =
+        Setup { keys: vec![0, u64::MAX], ..with("keys of zeros and of ones", buckets(3), 0, any) };
+    vec![
+        with("an empty table that grows for each of its first pairs", buckets(0), 0, any),
+        ends,
+        with("one list", buckets(3), 3, |hash| hash % 8 == 0),
+        // The next pair needs a new chunk, and another thread may use that one's other nodes.
+        with("chunks of several nodes, all in use", small(Kind::Cmap, 3, 1), 3, any),
+        // What the next pair's key is looked for in is another bucket then.
+        low("a table that grows for the next pair", buckets(2), 3, &[4, 0, 0, 4]),
+        // The last filler made the table grow. A list begins with the last pair.
+        low("a new bucket that takes over a node in the middle", buckets(2), 3, &[4, 0, 0, 4, 0]),
+        low("a new bucket that takes over both ends", buckets(2), 3, &[4, 0, 4, 0, 4]),
+        low("a new bucket that takes over all", buckets(2), 3, &[4, 0, 4, 4, 4]),
+        low(
+            "a new bucket that takes over every second node",
+            buckets(3),
+            4,
+            &[8, 0, 0, 8, 0, 8, 0, 8, 1],
+        ),
+        low("a new bucket whose parent is new, too", buckets(1), 3, &[6, 2, 6, 0, 0]),
+        low(
+            "new buckets of three sizes, one out of the other",
+            buckets(1),
+            4,
+            &[14, 6, 14, 0, 2, 0, 4, 0, 0],
+        ),
+        Setup {
+            limit_bytes: 768,
+            is_tight: true,
+            ..with("a table without room for more buckets", buckets(2), 2, any)
+        },
+        Setup {
+            limit_bytes: 704,
+            is_tight: true,
+            ..with("a table without room for another node", buckets(1), 1, any)
         },
     ]
 }
