@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `clht` | a bucket is a line, look-ups take no lock, the whole table is copied to grow | [`clht`] |
 //! | `cceh` | extendible hashing: a directory of segments of lines, which are split one by one | [`cceh`] |
-//! | `cmap` | lists behind buckets with locks for readers and writers, new buckets are filled when they are met | [`cmap`] |
+//! | `cmap` | lists behind buckets with locks; a new bucket is filled when it is first met | [`cmap`] |
 //!
 //! Each is made as its paper has it, and made right where the published code is not. What differs is numbered in its
 //! file. All have this in common: keys and values are words, and every bit pattern is legal. An operation that has
