@@ -1,7 +1,8 @@
 //! What is tested together: the pool alone, the heap alone, the classic tables, or an engine with everything on it.
 
 use crate::arena::{Arena, Effort, arenas_of};
-use crate::boundaries::{alone_in, directed, syncing, writers_of_the_heap};
+use crate::boundaries::{alone_in, directed, interleaved, syncing, writers_of_the_heap};
+use crate::history::{Action, Op};
 use crate::subject::{BaselineSubject, HeapSubject, PoolSubject, ThreadedSubject};
 use crate::trial::Directed;
 use crate::{deep, logged, setups};
@@ -88,7 +89,15 @@ impl Target {
                 all
             }
             Target::Baselines => alone_in::<BaselineSubject>(setups::classic::classic()),
-            Target::Threaded => directed::<ThreadedSubject>(&setups::threaded::threaded()),
+            Target::Threaded => {
+                let mut all = directed::<ThreadedSubject>(&setups::threaded::threaded());
+                all.extend(alone_in::<ThreadedSubject>(setups::threaded::threaded_alone()));
+                let insert = |key| vec![Op::One(key, Action::Insert(2))];
+                let both_split = vec![insert(0), insert(1)];
+                let two_full = setups::threaded::two_full_segments();
+                all.push(interleaved::<ThreadedSubject>(&two_full, both_split, 0));
+                all
+            }
             Target::Log => logged::histories(),
             Target::Engine(engine) => crate::engines::histories(engine),
         }
@@ -102,9 +111,9 @@ impl Target {
                 .collect(),
             Target::Heap => arenas_of::<HeapSubject>(setups::heap()).collect(),
             Target::Baselines => arenas_of::<BaselineSubject>(setups::classic::classic()).collect(),
-            Target::Threaded => {
-                arenas_of::<ThreadedSubject>(setups::threaded::threaded()).collect()
-            }
+            Target::Threaded => arenas_of::<ThreadedSubject>(setups::threaded::threaded())
+                .chain(arenas_of::<ThreadedSubject>(setups::threaded::threaded_alone()))
+                .collect(),
             Target::Log => logged::arenas(),
             Target::Engine(engine) => crate::engines::arenas(engine),
         }

@@ -53,8 +53,8 @@ const PROBED: u64 = 4;
 /// The key of a free slot.
 const EMPTY: u64 = 0;
 
-/// log2 of the segments of a table that takes `pairs` before it grows: at most a third of the slots are in use then. A
-/// segment is split at more than half, as a rule, but the first one of many at little more than a third.
+/// log2 of the segments of a table that takes `pairs` before it grows, as a rule: at most a third of the slots are in
+/// use then. Most segments are split at more than half, but the first one of many earlier.
 pub(super) fn size_log2(pairs: u64) -> u32 {
     (3 * pairs).div_ceil(SLOTS << PART_LOG2).next_power_of_two().ilog2()
 }

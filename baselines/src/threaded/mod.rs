@@ -5,18 +5,20 @@
 //! | `clht` | a bucket is a line, look-ups take no lock, the whole table is copied to grow | [`clht`] |
 //! | `cceh` | extendible hashing: a directory of segments of lines, which are split one by one | [`cceh`] |
 //! | `cmap` | lists behind buckets with locks; a new bucket is filled when it is first met | [`cmap`] |
+//! | `dash-eh` | extendible hashing with fingerprints and stashes; look-ups write nothing | [`dash`] |
 //!
 //! Each is made as its paper has it, and made right where the published code is not. What differs is numbered in its
 //! file. All have this in common: keys and values are words, and every bit pattern is legal. An operation that has
 //! returned is durable, and what a look-up returns is, too: a look-up that may have met a change under way makes it
 //! durable itself. A lock is a word of the table, in a line that its holder writes anyway. A crash may leave it taken,
-//! and whoever opens the table releases it.
+//! and whoever opens the table releases it, or who first meets it then.
 //!
 //! They are for comparison, not for use. What lies on a medium is trusted to be a table.
 
 pub mod cceh;
 pub mod clht;
 pub mod cmap;
+pub mod dash;
 mod ground;
 
 pub use ground::{Ground, Step};
@@ -84,7 +86,7 @@ pub trait Scheme<M: Medium>: Send + Sync + Sized {
     fn create(ground: &Ground<M>, shape: &Shape) -> Result<Self, SpaceError>;
 
     /// Opens a table, however its last use ended. It ends with a fence: everything that the table relies on is durable
-    /// then. No lock is taken any more.
+    /// then. No lock is taken any more, or none that is not released when it is first met.
     fn open(ground: &Ground<M>, shape: &Shape) -> Result<Self, SpaceError>;
 
     /// Like [`Threaded::get`].
@@ -224,11 +226,13 @@ pub enum Kind {
     Cceh,
     /// The concurrent hash map of libpmemobj-cpp.
     Cmap,
+    /// Dash extendible hashing.
+    Dash,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 3] = [Kind::Clht, Kind::Cceh, Kind::Cmap];
+    pub const ALL: [Kind; 4] = [Kind::Clht, Kind::Cceh, Kind::Cmap, Kind::Dash];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -236,6 +240,7 @@ impl Kind {
             Kind::Clht => "clht",
             Kind::Cceh => "cceh",
             Kind::Cmap => "cmap",
+            Kind::Dash => "dash-eh",
         }
     }
 }
@@ -260,6 +265,7 @@ impl Shape {
             Kind::Clht => (clht::size_log2(pairs), 0),
             Kind::Cceh => (cceh::size_log2(pairs), cceh::PART_LOG2),
             Kind::Cmap => cmap::size_logs2(pairs),
+            Kind::Dash => (dash::size_log2(pairs), dash::PART_LOG2),
         };
         Shape { kind, size_log2, part_log2, seed }
     }
@@ -283,6 +289,7 @@ pub fn create<M: Medium>(medium: Arc<M>, shape: &Shape) -> Result<Box<dyn Thread
         Kind::Clht => create_as::<M, clht::Clht>(medium, shape),
         Kind::Cceh => create_as::<M, cceh::Cceh>(medium, shape),
         Kind::Cmap => create_as::<M, cmap::Cmap>(medium, shape),
+        Kind::Dash => create_as::<M, dash::Dash>(medium, shape),
     }
 }
 
@@ -304,6 +311,7 @@ pub fn open<M: Medium>(medium: Arc<M>) -> Result<Box<dyn Threaded>, OpenError> {
         Kind::Clht => open_as::<M, clht::Clht>(medium, &shape),
         Kind::Cceh => open_as::<M, cceh::Cceh>(medium, &shape),
         Kind::Cmap => open_as::<M, cmap::Cmap>(medium, &shape),
+        Kind::Dash => open_as::<M, dash::Dash>(medium, &shape),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Boundaries of the tables for several threads: where they grow, where the room ends, and keys that are marks.
 
-use super::FILLING;
+use super::{FILLING, with_first_key};
 use crate::history::{Action, Key, Op};
 use crate::subject::{HASH_SEED, Setup, ThreadedSubject};
 use baselines::threaded::{Kind, Shape};
@@ -51,7 +51,7 @@ fn small(kind: Kind, size_log2: u32, part_log2: u32) -> Shape {
 
 /// All of them.
 pub fn threaded() -> Vec<Setup> {
-    [clht(), cceh(), cmap()].into_iter().flatten().collect()
+    [clht(), cceh(), dash(), cmap()].into_iter().flatten().collect()
 }
 
 fn clht() -> Vec<Setup> {
@@ -109,6 +109,12 @@ fn cceh() -> Vec<Setup> {
             "two full segments with one entry each",
             one(1),
             begin(&[0, 8, 1, 2, 5, 6, 9, 10, 13, 14]),
+        ),
+        // One thread changes entries while another doubles the directory.
+        over(
+            "two full segments of which one has two entries",
+            one(1),
+            begin(&[0, 8, 1, 2, 5, 6, 8, 9, 10, 11, 12]),
         ),
         over(
             "a full segment with two entries",
@@ -183,4 +189,124 @@ fn cmap() -> Vec<Setup> {
             ..with("a table without room for another node", buckets(1), 1, any)
         },
     ]
+}
+
+/// A segment of two buckets, and two of the stash.
+const SMALL_SEGMENT: u64 = 1280;
+/// Pairs of one home for which such a segment has room: in the buckets, and in all.
+const IN_BUCKETS: usize = 28;
+const IN_SEGMENT: usize = 56;
+
+fn is_of_first_home(hash: u64) -> bool {
+    hash >> 8 & 1 == 0
+}
+
+fn dash() -> Vec<Setup> {
+    let one = small(Kind::Dash, 0, 1);
+    let any = |_| true;
+    let two_opened = with("two segments that were opened", small(Kind::Dash, 1, 1), 3, any);
+    vec![
+        with("an empty table", one, 0, any),
+        with("buckets in which the first line is full", one, 5, is_of_first_home),
+        with("full buckets", one, IN_BUCKETS, is_of_first_home),
+        with("a stash with more pairs than are noted", one, IN_BUCKETS + 8, is_of_first_home),
+        with("a segment that is split for the next pair", one, IN_SEGMENT, is_of_first_home),
+        displaced("a pair that moves on", 0, 1),
+        displaced("a pair that moves back", 0, 3),
+        Setup { is_reopened: true, ..two_opened },
+        Setup {
+            is_reopened: true,
+            ..with_first_key(
+                "a pair in a stash that was opened",
+                &with("full buckets", one, IN_BUCKETS + 1, is_of_first_home),
+            )
+        },
+        Setup {
+            limit_bytes: 192 + 256 + SMALL_SEGMENT,
+            is_tight: true,
+            ..with("a table without room for a larger directory", one, IN_SEGMENT, is_of_first_home)
+        },
+    ]
+}
+
+/// Those in which a history takes long, and threads meet nothing new.
+pub fn threaded_alone() -> Vec<Setup> {
+    let one = small(Kind::Dash, 0, 1);
+    let of_one_side = |hash| is_of_first_home(hash) && hash >> 63 == 1;
+    let full = || with("a full segment that was opened", one, IN_SEGMENT, is_of_first_home);
+    vec![
+        with("a segment that is split twice for the next pair", one, IN_SEGMENT, of_one_side),
+        several_entries(),
+        Setup { is_reopened: true, ..full() },
+        Setup {
+            name: "a table without room for another segment",
+            limit_bytes: 192 + 2 * 256 + SMALL_SEGMENT,
+            is_tight: true,
+            ..full()
+        },
+    ]
+}
+
+/// A segment of four buckets in which the first key finds room in its home if the second one's pair, whose home is
+/// another bucket, moves.
+fn displaced(name: &'static str, first: u64, second: u64) -> Setup {
+    let hasher = Hasher::new(HASH_SEED);
+    let of_home = |home| (1..).filter(move |&key| hasher.first_u64(key) >> 8 & 3 == home);
+    let (of_first, of_second) = (of_home(first), of_home(second));
+    // Those of the second home fill one half of its buckets, then those of the first one fill all of theirs.
+    let (halves, rest) = (14, 21);
+    let mut of_second: Vec<u64> = of_second.take(halves).collect();
+    let mut keys: Vec<u64> = of_first.take(1 + rest).collect();
+    keys.splice(1..1, of_second.drain(..));
+    let stored = 1..keys.len() as Key;
+    Setup {
+        name,
+        free_keys: 2,
+        before: stored.map(|key| Op::One(key, Action::Insert(FILLING))).collect(),
+        engine_params: ThreadedSubject::params(&small(Kind::Dash, 0, 2)),
+        keys,
+        ..Setup::default()
+    }
+}
+
+/// Keys of the first home whose hashes have this side in their highest bits.
+fn of_side(bits: u32, side: u64) -> impl Iterator<Item = u64> {
+    let hasher = Hasher::new(HASH_SEED);
+    let is_fit = move |hash| is_of_first_home(hash) && hash >> (64 - bits) == side;
+    (1..).filter(move |&key| is_fit(hasher.first_u64(key)))
+}
+
+/// A segment to which four entries of the directory lead, since its sibling was split twice, and that is split for the
+/// next pair.
+fn several_entries() -> Setup {
+    // Three bits tell those of the upper half apart.
+    let (lower, upper) = (of_side(1, 0).take(2 + IN_SEGMENT), of_side(2, 3).take(IN_SEGMENT + 1));
+    let keys: Vec<u64> = lower.chain(upper).collect();
+    let first_upper = 2 + IN_SEGMENT as Key;
+    let stored = (first_upper..keys.len() as Key).chain(2..first_upper);
+    Setup {
+        name: "a segment of several entries that is split for the next pair",
+        free_keys: 2,
+        before: stored.map(|key| Op::One(key, Action::Insert(FILLING))).collect(),
+        engine_params: ThreadedSubject::params(&small(Kind::Dash, 0, 1)),
+        keys,
+        ..Setup::default()
+    }
+}
+
+/// Two segments, either of which is split for the next pair. One of the free keys is of the one, one of the other.
+pub fn two_full_segments() -> Setup {
+    let [mut lower, mut upper] = [0, 1].map(|side| of_side(1, side));
+    let free: Vec<u64> = lower.by_ref().take(1).chain(upper.by_ref().take(1)).collect();
+    let fillers = lower.take(IN_SEGMENT).chain(upper.take(IN_SEGMENT));
+    Setup {
+        name: "two segments that are split for the next pair",
+        free_keys: free.len(),
+        before: (2..2 + 2 * IN_SEGMENT as Key)
+            .map(|key| Op::One(key, Action::Insert(FILLING)))
+            .collect(),
+        engine_params: ThreadedSubject::params(&small(Kind::Dash, 1, 1)),
+        keys: free.into_iter().chain(fillers).collect(),
+        ..Setup::default()
+    }
 }
