@@ -56,6 +56,11 @@ fn the_classic_tables_survive() {
 }
 
 #[test]
+fn the_tables_for_threads_survive() {
+    crash(Target::Threaded);
+}
+
+#[test]
 fn what_a_line_log_leaves_survives() {
     crash(Target::Log);
 }
