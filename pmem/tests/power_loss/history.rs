@@ -29,11 +29,14 @@ pub(crate) enum Step {
     Keep,
     /// The pool is closed, and opened by another process, whose log goes on.
     Reopen,
-    /// The process is killed, and another one opens the pool.
+    /// The process is killed, between two steps or amid one, and another one opens the pool.
     Kill,
 }
 
 use Step::*;
+
+/// Calls of the disk that a step makes before the process is killed amid it, at most.
+const CALLS_BEFORE_KILL: usize = 24;
 
 pub(crate) const STEPS: [Step; 9] =
     [Operate, OperateLargely, Flush, Checkpoint, Merge, Provide, Keep, Reopen, Kill];
@@ -406,6 +409,20 @@ impl Run {
         self.steps()?.merge()
     }
 
+    /// Kills the process between two steps, or amid one more.
+    fn kill(self: &Arc<Run>) {
+        let (calls, step) = {
+            let mut judge = self.judge.lock().unwrap();
+            let amid = [Flush, Checkpoint, Merge, Keep];
+            (judge.random.below(CALLS_BEFORE_KILL), amid[judge.random.below(amid.len())])
+        };
+        let killed_from = self.disk.state().calls + calls as u64;
+        self.disk.state().killed_from = Some(killed_from);
+        if calls > 0 {
+            let _ = self.take(step);
+        }
+    }
+
     /// What a cut made now stands for.
     pub(crate) fn fenced(&self) -> Vec<u64> {
         self.pool.fenced()
@@ -485,6 +502,7 @@ pub(crate) fn explore(plan: &Plan, former: Option<&Left>, keeps: usize) -> (Verd
                 continue;
             }
             Kill => {
+                run.kill();
                 run = run.next_process();
                 continue;
             }
