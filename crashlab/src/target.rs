@@ -96,6 +96,12 @@ impl Target {
                 let both_split = vec![insert(0), insert(1)];
                 let two_full = setups::threaded::two_full_segments();
                 all.push(interleaved::<ThreadedSubject>(&two_full, both_split, 0));
+                // The first key's insertion moves the second one, and a look-up of that is interrupted.
+                let look_up = vec![Op::One(1, Action::Get)];
+                for setup in setups::threaded::displaced_pairs() {
+                    let program = vec![insert(0), look_up.clone()];
+                    all.push(interleaved::<ThreadedSubject>(&setup, program, 1));
+                }
                 all
             }
             Target::Log => logged::histories(),

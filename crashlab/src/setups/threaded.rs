@@ -51,7 +51,7 @@ fn small(kind: Kind, size_log2: u32, part_log2: u32) -> Shape {
 
 /// All of them.
 pub fn threaded() -> Vec<Setup> {
-    [clht(), cceh(), dash(), cmap()].into_iter().flatten().collect()
+    clht().into_iter().chain(cceh()).chain(dash()).chain(displaced_pairs()).chain(cmap()).collect()
 }
 
 fn clht() -> Vec<Setup> {
@@ -211,8 +211,6 @@ fn dash() -> Vec<Setup> {
         with("full buckets", one, IN_BUCKETS, is_of_first_home),
         with("a stash with more pairs than are noted", one, IN_BUCKETS + 8, is_of_first_home),
         with("a segment that is split for the next pair", one, IN_SEGMENT, is_of_first_home),
-        displaced("a pair that moves on", 0, 1),
-        displaced("a pair that moves back", 0, 3),
         Setup { is_reopened: true, ..two_opened },
         Setup {
             is_reopened: true,
@@ -227,6 +225,11 @@ fn dash() -> Vec<Setup> {
             ..with("a table without room for a larger directory", one, IN_SEGMENT, is_of_first_home)
         },
     ]
+}
+
+/// Segments of four buckets, in which pairs are moved.
+pub fn displaced_pairs() -> [Setup; 2] {
+    [displaced("a pair that moves on", 0, 1), displaced("a pair that moves back", 0, 3)]
 }
 
 /// Those in which a history takes long, and threads meet nothing new.
