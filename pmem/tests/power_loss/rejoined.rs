@@ -6,7 +6,7 @@ use crate::disk::Handle;
 use crate::history::{Plan, RESTLESS, Run, Step};
 use crate::pool::Words;
 use pmem::durability::SafeCopy;
-use pmem::durability::disk::{Disk, DiskFile};
+use pmem::durability::disk::Disk;
 use std::sync::Arc;
 
 use Step::*;
@@ -158,7 +158,7 @@ fn a_log_does_not_go_on_where_nobody_looks_for_it() {
             let mut page = vec![0; PAGE as usize];
             file.read_at(&mut page, 0).unwrap();
             if page.starts_with(b"FIRNSAFE") {
-                [15, 19].map(|sum| forge(&mut page, sum, 7, place));
+                [15, 19].into_iter().for_each(|sum| forge(&mut page, sum, 7, place));
                 file.write_at(&page, 0).unwrap();
                 file.sync().unwrap();
             }

@@ -44,7 +44,7 @@
 //! 5. Pairs are words, and have no locks of their own: an update holds the bucket's.
 //! 6. Locks are in persistent memory, as there, and opening releases them. They are words. PMDK's are lines, and have
 //!    the number of the run in which they were taken.
-//! 7. Nodes come from chunks, and are reused. Which ones are free is volatile ([`nodes`]). PMDK's allocator says it
+//! 7. Nodes come from chunks, and are reused. Which ones are free is volatile (`nodes.rs`). PMDK's allocator says it
 //!    durably, and logs each change.
 //! 8. The first segment has as many buckets as the table is made for. The published table has two buckets, then 256,
 //!    and doubles from then on. No segment is divided into blocks.
