@@ -75,8 +75,13 @@ impl Durable {
     /// A future that is ready as soon as [`Durable::wait`] would return. It does not keep the log from ending: then it
     /// is ready, too.
     pub fn when_durable(&self, ticket: u64) -> WhenDurable {
-        let wakers = Arc::clone(&self.shared.wakers);
-        WhenDurable { wakers, ticket, number: None, forks_at_start: self.forks_at_start }
+        WhenDurable {
+            wakers: Arc::clone(&self.shared.wakers),
+            ticket,
+            is_durable: self.durable_up_to() >= ticket,
+            number: None,
+            forks_at_start: self.forks_at_start,
+        }
     }
 }
 
@@ -85,6 +90,8 @@ impl Durable {
 pub struct WhenDurable {
     wakers: Arc<Wakers>,
     ticket: u64,
+    /// Whether it was there from the beginning: futures are told of an epoch a moment later than others.
+    is_durable: bool,
     /// Its own among those that wait for the same epoch, once it was polled.
     number: Option<u64>,
     forks_at_start: u32,
@@ -97,6 +104,9 @@ impl Future for WhenDurable {
         if forks() != self.forks_at_start {
             // The lock's holder and the log's writer may not be in this process.
             return Poll::Ready(Err(LogError::Closed));
+        }
+        if self.is_durable {
+            return Poll::Ready(Ok(()));
         }
         let wakers = Arc::clone(&self.wakers);
         let mut told = held(&wakers.told);
