@@ -191,7 +191,7 @@ impl Clht {
         let Ok(appended) = copy(ground, old, new) else {
             // They were never to be given back.
             for bucket in old.all() {
-                ground.medium().store_release(bucket.word(LOCK), FREE);
+                ground.medium().store(bucket.word(LOCK), FREE);
             }
             return;
         };

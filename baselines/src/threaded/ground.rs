@@ -136,6 +136,7 @@ impl<M: Medium> Ground<M> {
     }
 
     /// Flushes so many bytes; they are durable after the next fence.
+    #[track_caller]
     pub fn flush(&self, at: Offset, bytes: u64) {
         self.medium.flush_range(at, bytes);
     }

@@ -76,6 +76,13 @@ fn clht() -> Vec<Setup> {
             ..with("a table without room for a larger one", buckets(1), 6, even)
         },
         Setup {
+            limit_bytes: 768,
+            is_tight: true,
+            ..with("a table without room for a larger one's lists", buckets(1), 6, |hash| {
+                hash % 4 == 0
+            })
+        },
+        Setup {
             limit_bytes: 4 * 64,
             is_tight: true,
             ..with("a table without room for another bucket", buckets(0), 2, any)
