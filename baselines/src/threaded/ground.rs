@@ -138,7 +138,7 @@ impl<M: Medium> Ground<M> {
     /// Flushes so many bytes; they are durable after the next fence.
     #[track_caller]
     pub fn flush(&self, at: Offset, bytes: u64) {
-        self.medium.flush_range(at, bytes);
+        M::flush_range(&self.medium, at, bytes);
     }
 
     /// Waits until the word at `at` is `free`, and makes it `taken`. Gives up if it is `closed`; whether it was taken.

@@ -37,6 +37,7 @@
 //! 8. Pairs in a bucket are counted by its bitmap. Segments are never merged.
 
 mod bucket;
+mod openings;
 mod segment;
 
 use super::{Ground, Scheme, Shape, Step};
@@ -282,7 +283,7 @@ impl Dash {
         self.deepen(ground, depth)?;
         let sibling = Segment::create(ground, self.part_log2, depth + 1)?;
         segment.copy_moved(&sibling);
-        sibling.flush();
+        sibling.flush_all();
         medium.fence();
         segment.set_state(State::splitting(depth, sibling.at));
         medium.persist(segment.at);
@@ -359,12 +360,7 @@ impl<M: Medium> Scheme<M> for Dash {
         let last = medium.load(opening_at(ground));
         let opening = last % OPENINGS + 1;
         if opening < last {
-            // Entries that say the same number are of an opening long ago.
-            for at in (0..directory.entries()).map(|index| directory.entry(index)) {
-                medium.store(at, Entry::new(Entry(medium.load(at)).segment(), 0).0);
-            }
-            ground.flush(directory.entry(0), directory.bytes());
-            medium.fence();
+            openings::forget_all(ground, directory);
         }
         // Before any entry says it, or the next opening would have the same number.
         medium.store(opening_at(ground), opening);

@@ -75,7 +75,7 @@ impl<'a, M: Medium> Segment<'a, M> {
         u64::from((self.buckets() + STASHES) * SLOTS)
     }
 
-    pub(super) fn flush(&self) {
+    pub(super) fn flush_all(&self) {
         self.ground.flush(self.at, self.bytes());
     }
 
@@ -368,7 +368,7 @@ impl<'a, M: Medium> Segment<'a, M> {
                 bucket.set_header(header.without(copies));
             }
         }
-        self.flush();
+        self.flush_all();
         if self.state().sibling().is_some() {
             self.drop_moved();
         } else {
