@@ -158,9 +158,9 @@ fn what_a_failed_merge_has_dropped_is_written_again() {
     }
 }
 
-#[test]
-fn who_is_killed_amid_a_merge_leaves_a_base_to_the_next_process() {
-    for call in 0..=calls_of_a_merge() {
+/// Kills a process at each call of a merge, and has others go on from what that leaves.
+fn demand_a_base_after_kills(begun: impl Fn() -> Arc<Run>, calls: u64) {
+    for call in 0..=calls {
         for next in [&[Keep][..], &[Checkpoint], &[Merge, Operate, Checkpoint, Merge]] {
             let run = begun();
             let killed_from = run.disk.state().calls + call;
@@ -176,6 +176,11 @@ fn who_is_killed_amid_a_merge_leaves_a_base_to_the_next_process() {
             demand(process.end().0);
         }
     }
+}
+
+#[test]
+fn who_is_killed_amid_a_merge_leaves_a_base_to_the_next_process() {
+    demand_a_base_after_kills(begun, calls_of_a_merge());
 }
 
 /// A pool that was closed, and opened again without space for a second checkpoint, with a log that changes it.
@@ -195,28 +200,12 @@ fn resting() -> Arc<Run> {
 /// The only header that counts is then in a file of one page.
 #[test]
 fn who_is_killed_amid_a_merge_of_a_pool_at_rest_leaves_a_base() {
-    let calls = {
-        let run = resting();
-        let before = run.disk.state().calls;
-        assert!(run.merge().unwrap());
-        run.disk.state().calls - before
-    };
+    let run = resting();
+    let before = run.disk.state().calls;
+    assert!(run.merge().unwrap());
+    let calls = run.disk.state().calls - before;
     assert!(calls > 8, "{calls}");
-    for call in 0..=calls {
-        for next in [&[Keep][..], &[Checkpoint], &[Merge, Operate, Checkpoint]] {
-            let run = resting();
-            let killed_from = run.disk.state().calls + call;
-            run.disk.state().killed_from = Some(killed_from);
-            let _ = run.merge();
-            let process = run.next_process();
-            for &step in next {
-                process.take(step).unwrap();
-            }
-            process.take(Operate).unwrap();
-            process.sync().unwrap();
-            demand(process.end().0);
-        }
-    }
+    demand_a_base_after_kills(resting, calls);
 }
 
 /// What is damaged in a base that is being merged is found: by the sums that it has in the end.
