@@ -39,6 +39,7 @@
 //! 9. Key 0 marks a free slot, since memory is zero, and lies beside the table. (The paper has two marks.)
 //! 10. Old directories are not given back. All together are smaller than the present one.
 
+use super::ground::Placed;
 use super::{Ground, Scheme, Shape, Step};
 use pmem::sync::{AtomicU64, Mutex, Ordering, fence, spin};
 use pmem::{LINE, Medium, Offset, SpaceError, WORD};
@@ -114,17 +115,13 @@ impl Prefix {
     }
 }
 
-/// Where the directory is, and log2 of its entries: one word, so that both are read together.
+/// The directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Directory(u64);
+struct Directory(Placed);
 
 impl Directory {
-    fn new(at: Offset, log2: u32) -> Directory {
-        Directory(at.0 | u64::from(log2))
-    }
-
     fn log2(self) -> u32 {
-        (self.0 % LINE) as u32
+        self.0.log2()
     }
 
     fn bytes(self) -> u64 {
@@ -132,7 +129,7 @@ impl Directory {
     }
 
     fn entry(self, number: u64) -> Offset {
-        Offset(self.0 / LINE * LINE).word(number)
+        self.0.at().word(number)
     }
 
     #[inline(always)]
@@ -189,7 +186,7 @@ fn make_durable<M: Medium>(ground: &Ground<M>, buckets: impl Iterator<Item = Off
 impl Cceh {
     fn over(directory: Directory, shape: &Shape, segments: u64) -> Cceh {
         Cceh {
-            directory: AtomicU64::new(directory.0),
+            directory: AtomicU64::new(directory.0.word()),
             buckets: 1 << shape.part_log2,
             segments: AtomicU64::new(segments),
             resizes: AtomicU64::new(0),
@@ -199,7 +196,7 @@ impl Cceh {
 
     #[inline(always)]
     fn directory(&self) -> Directory {
-        Directory(self.directory.load(Ordering::Acquire))
+        Directory(Placed::of_word(self.directory.load(Ordering::Acquire)))
     }
 
     fn segment_bytes(&self) -> u64 {
@@ -340,15 +337,15 @@ impl Cceh {
         if old.log2() >= bits {
             return Ok(());
         }
-        let new = Directory::new(ground.allocate(2 * old.bytes())?, old.log2() + 1);
+        let new = Directory(Placed::new(ground.allocate(2 * old.bytes())?, old.log2() + 1));
         for number in 0..1 << new.log2() {
             medium.store(new.entry(number), medium.load(old.entry(number / 2)));
         }
         ground.flush(new.entry(0), new.bytes());
         medium.fence();
-        medium.store(ground.root(), new.0);
+        medium.store(ground.root(), new.0.word());
         medium.persist(ground.root());
-        self.directory.store(new.0, Ordering::Release);
+        self.directory.store(new.0.word(), Ordering::Release);
         Ok(())
     }
 
@@ -391,7 +388,7 @@ impl<M: Medium> Scheme<M> for Cceh {
         let medium = ground.medium();
         let count = 1 << shape.size_log2;
         let at = ground.allocate(WORD << shape.size_log2)?;
-        let directory = Directory::new(at, shape.size_log2);
+        let directory = Directory(Placed::new(at, shape.size_log2));
         let scheme = Cceh::over(directory, shape, count);
         let segments = ground.allocate(count * scheme.segment_bytes())?;
         for number in 0..count {
@@ -401,14 +398,14 @@ impl<M: Medium> Scheme<M> for Cceh {
             medium.store(directory.entry(number), segment.0);
         }
         ground.flush(at, directory.bytes());
-        medium.store(ground.root(), directory.0);
+        medium.store(ground.root(), directory.0.word());
         medium.persist(ground.root());
         Ok(scheme)
     }
 
     fn open(ground: &Ground<M>, shape: &Shape) -> Result<Self, SpaceError> {
         let medium = ground.medium();
-        let directory = Directory(medium.load(ground.root()));
+        let directory = Directory(Placed::of_word(medium.load(ground.root())));
         let mut scheme = Cceh::over(directory, shape, 0);
         let (mut segments, mut locked) = (0, Vec::new());
         scheme.walk(ground, |segment, prefix, is_locked| {
@@ -529,7 +526,7 @@ impl<M: Medium> Scheme<M> for Cceh {
 
     fn check(&self, ground: &Ground<M>) -> Result<(), String> {
         let directory = self.directory();
-        if directory.0 != ground.medium().load(ground.root()) {
+        if directory.0.word() != ground.medium().load(ground.root()) {
             return Err("the root leads to another directory".into());
         }
         let (mut segments, mut number) = (Vec::new(), 0);

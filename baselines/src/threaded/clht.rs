@@ -27,6 +27,7 @@
 //! 7. The table never shrinks, nobody helps to copy it, and no statistics are kept that would make it grow for a single
 //!    long chain.
 
+use super::ground::Placed;
 use super::{Ground, Scheme, Shape, Step};
 use pmem::sync::{AtomicU64, Mutex, Ordering, spin};
 use pmem::{LINE, Medium, Offset, SpaceError};
@@ -52,25 +53,18 @@ pub(super) fn size_log2(pairs: u64) -> u32 {
     (pairs / SLOTS + 1).next_power_of_two().ilog2()
 }
 
-/// Where the buckets of a table are, and log2 of their number: one word, so that both are read together.
+/// The buckets of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Buckets(u64);
+struct Buckets(Placed);
 
 impl Buckets {
-    fn new(at: Offset, log2: u32) -> Buckets {
-        Buckets(at.0 | u64::from(log2))
-    }
-
-    fn log2(self) -> u32 {
-        (self.0 % LINE) as u32
-    }
-
     fn count(self) -> u64 {
-        1 << self.log2()
+        self.0.len()
     }
 
+    #[inline(always)]
     fn bucket(self, number: u64) -> Offset {
-        Offset(self.0 / LINE * LINE + number * LINE)
+        self.0.at().add(number * LINE)
     }
 
     fn all(self) -> impl Iterator<Item = Offset> {
@@ -164,7 +158,7 @@ fn store<M: Medium>(
 impl Clht {
     fn over(buckets: Buckets, appended: u64) -> Clht {
         Clht {
-            buckets: AtomicU64::new(buckets.0),
+            buckets: AtomicU64::new(buckets.0.word()),
             appended: AtomicU64::new(appended),
             resizes: AtomicU64::new(0),
             resizing: Mutex::new(()),
@@ -173,7 +167,7 @@ impl Clht {
 
     #[inline(always)]
     fn buckets(&self) -> Buckets {
-        Buckets(self.buckets.load(Ordering::Acquire))
+        Buckets(Placed::of_word(self.buckets.load(Ordering::Acquire)))
     }
 
     /// Copies the table to one of twice the size, if nobody else does. Without room for that, chains become longer.
@@ -182,9 +176,9 @@ impl Clht {
         if self.buckets() != old {
             return;
         }
-        let log2 = old.log2() + 1;
+        let log2 = old.0.log2() + 1;
         let Ok(at) = ground.allocate(LINE << log2) else { return };
-        let new = Buckets::new(at, log2);
+        let new = Buckets(Placed::new(at, log2));
         for bucket in old.all() {
             ground.lock(bucket.word(LOCK), [FREE, COPIED, COPIED]);
         }
@@ -195,11 +189,11 @@ impl Clht {
             }
             return;
         };
-        ground.medium().store(ground.root(), new.0);
+        ground.medium().store(ground.root(), new.0.word());
         ground.medium().persist(ground.root());
         self.appended.store(appended, Ordering::Relaxed);
         self.resizes.fetch_add(1, Ordering::Relaxed);
-        self.buckets.store(new.0, Ordering::Release);
+        self.buckets.store(new.0.word(), Ordering::Release);
     }
 }
 
@@ -253,15 +247,15 @@ impl<M: Medium> Scheme<M> for Clht {
 
     fn create(ground: &Ground<M>, shape: &Shape) -> Result<Self, SpaceError> {
         let at = ground.allocate(LINE << shape.size_log2)?;
-        let buckets = Buckets::new(at, shape.size_log2);
-        ground.medium().store(ground.root(), buckets.0);
+        let buckets = Buckets(Placed::new(at, shape.size_log2));
+        ground.medium().store(ground.root(), buckets.0.word());
         ground.medium().persist(ground.root());
         Ok(Clht::over(buckets, 0))
     }
 
     fn open(ground: &Ground<M>, _shape: &Shape) -> Result<Self, SpaceError> {
         let medium = ground.medium();
-        let buckets = Buckets(medium.load(ground.root()));
+        let buckets = Buckets(Placed::of_word(medium.load(ground.root())));
         let mut appended = 0;
         for first in buckets.all() {
             medium.store(first.word(LOCK), FREE);

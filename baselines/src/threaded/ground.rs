@@ -35,6 +35,42 @@ const PRESENT: u64 = 1;
 /// Space is asked for in steps of an eighth of what there is, and at least of this many bytes.
 const STEP_BYTES_MIN: u64 = 1 << 20;
 
+/// Where an array is, at a line, and log2 of its length. They are one word, so that both are read together and change
+/// together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Placed(u64);
+
+impl Placed {
+    pub(super) fn new(at: Offset, log2: u32) -> Placed {
+        Placed(at.0 | u64::from(log2))
+    }
+
+    #[inline(always)]
+    pub(super) fn of_word(word: u64) -> Placed {
+        Placed(word)
+    }
+
+    #[inline(always)]
+    pub(super) fn word(self) -> u64 {
+        self.0
+    }
+
+    #[inline(always)]
+    pub(super) fn log2(self) -> u32 {
+        (self.0 % LINE) as u32
+    }
+
+    #[inline(always)]
+    pub(super) fn len(self) -> u64 {
+        1 << self.log2()
+    }
+
+    #[inline(always)]
+    pub(super) fn at(self) -> Offset {
+        Offset(self.0 / LINE * LINE)
+    }
+}
+
 /// A table's memory.
 pub struct Ground<M> {
     medium: Arc<M>,

@@ -40,10 +40,11 @@ mod bucket;
 mod openings;
 mod segment;
 
+use super::ground::Placed;
 use super::{Ground, Scheme, Shape, Step};
 use bucket::BYTES;
 use pmem::sync::{AtomicU64, Mutex, Ordering, spin};
-use pmem::{LINE, Medium, Offset, SpaceError, WORD};
+use pmem::{Medium, Offset, SpaceError, WORD};
 use segment::{Segment, State};
 
 /// log2 of the buckets of a segment in the paper.
@@ -92,21 +93,17 @@ impl Sought {
     }
 }
 
-/// Where a directory is, and log2 of its entries, in one word, so that both are read together.
+/// A directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Directory(u64);
+struct Directory(Placed);
 
 impl Directory {
-    fn new(at: Offset, depth: u32) -> Directory {
-        Directory(at.0 | u64::from(depth))
-    }
-
     fn depth(self) -> u32 {
-        (self.0 % LINE) as u32
+        self.0.log2()
     }
 
     fn entries(self) -> u64 {
-        1 << self.depth()
+        self.0.len()
     }
 
     fn bytes(self) -> u64 {
@@ -114,7 +111,7 @@ impl Directory {
     }
 
     fn entry(self, index: u64) -> Offset {
-        Offset(self.0 / LINE * LINE).word(index)
+        self.0.at().word(index)
     }
 
     /// The number of a hash's entry.
@@ -175,7 +172,7 @@ fn opening_at<M: Medium>(ground: &Ground<M>) -> Offset {
 impl Dash {
     fn over(directory: Directory, opening: u64, shape: &Shape) -> Dash {
         Dash {
-            directory: AtomicU64::new(directory.0),
+            directory: AtomicU64::new(directory.0.word()),
             opening,
             part_log2: shape.part_log2,
             changing: Mutex::new(()),
@@ -185,7 +182,7 @@ impl Dash {
 
     #[inline(always)]
     fn directory(&self) -> Directory {
-        Directory(self.directory.load(Ordering::Acquire))
+        Directory(Placed::of_word(self.directory.load(Ordering::Acquire)))
     }
 
     #[inline(always)]
@@ -305,16 +302,16 @@ impl Dash {
         }
         let medium = ground.medium();
         let at = allocate(ground, 2 * old.bytes())?;
-        let new = Directory::new(at, old.depth() + 1);
+        let new = Directory(Placed::new(at, old.depth() + 1));
         for index in 0..new.entries() {
             medium.store(new.entry(index), medium.load(old.entry(index / 2)));
         }
         ground.flush(at, new.bytes());
         medium.fence();
-        medium.store(directory_at(ground), new.0);
+        medium.store(directory_at(ground), new.0.word());
         // Before anybody splits a segment by means of it.
         medium.persist(ground.root());
-        self.directory.store(new.0, Ordering::Release);
+        self.directory.store(new.0.word(), Ordering::Release);
         Ok(())
     }
 
@@ -341,14 +338,14 @@ impl<M: Medium> Scheme<M> for Dash {
         let medium = ground.medium();
         let opening = 1;
         let bytes = WORD << shape.size_log2;
-        let directory = Directory::new(allocate(ground, bytes)?, shape.size_log2);
+        let directory = Directory(Placed::new(allocate(ground, bytes)?, shape.size_log2));
         for index in 0..directory.entries() {
             let segment = Segment::create(ground, shape.part_log2, shape.size_log2)?;
             medium.flush(segment.at);
             medium.store(directory.entry(index), Entry::new(segment.at, opening).0);
         }
         ground.flush(directory.entry(0), bytes);
-        medium.store(directory_at(ground), directory.0);
+        medium.store(directory_at(ground), directory.0.word());
         medium.store(opening_at(ground), opening);
         medium.persist(ground.root());
         Ok(Dash::over(directory, opening, shape))
@@ -356,7 +353,7 @@ impl<M: Medium> Scheme<M> for Dash {
 
     fn open(ground: &Ground<M>, shape: &Shape) -> Result<Self, SpaceError> {
         let medium = ground.medium();
-        let directory = Directory(medium.load(directory_at(ground)));
+        let directory = Directory(Placed::of_word(medium.load(directory_at(ground))));
         let last = medium.load(opening_at(ground));
         let opening = last % OPENINGS + 1;
         if opening < last {
@@ -459,7 +456,7 @@ impl<M: Medium> Scheme<M> for Dash {
         });
         checked?;
         let directory = self.directory();
-        if medium.load(directory_at(ground)) != directory.0 {
+        if medium.load(directory_at(ground)) != directory.0.word() {
             return Err(format!("the root does not lead to {directory:x?}"));
         }
         for (prefix, segment, depth) in hash_and_segment {
