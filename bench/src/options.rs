@@ -32,8 +32,8 @@ pub enum Flushes {
 /// The benchmark's options; a program's command line holds them with [`clap::Args`].
 #[derive(Debug, Clone, Args)]
 pub struct Options {
-    /// Contenders by name [default: all engines, and with --peers all peers]. Classic tables, such as probing and
-    /// cuckoo-2-8, are measured only if named, with one thread
+    /// Contenders by name [default: all engines, and with --peers all peers]. Only if named: classic tables, such as
+    /// probing and cuckoo-2-8, with one thread; clht, cceh, dash-eh and cmap
     #[arg(long, value_delimiter = ',')]
     pub engines: Vec<String>,
     /// Also measure other authors' maps; needs a checkout, builds them with peers/run
