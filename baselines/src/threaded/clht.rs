@@ -307,12 +307,13 @@ impl<M: Medium> Scheme<M> for Clht {
             }
             (Step::Keep, _) | (Step::Remove, None) => Ok(false),
         };
+        // With the lock held: who copies the table has all locks before it counts anew, and would not know of this one.
+        let count = || self.appended.fetch_add(1, Ordering::Relaxed) + 1;
+        let appended = matches!(changed, Ok(true)).then(count);
         medium.store_release(first.word(LOCK), FREE);
-        if changed? {
-            let appended = self.appended.fetch_add(1, Ordering::Relaxed) + 1;
-            if appended >= buckets.count() {
-                self.resize(ground, buckets);
-            }
+        changed?;
+        if appended.is_some_and(|appended| appended >= buckets.count()) {
+            self.resize(ground, buckets);
         }
         Ok(before)
     }

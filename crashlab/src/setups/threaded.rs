@@ -68,6 +68,8 @@ fn clht() -> Vec<Setup> {
         marks,
         with("a bucket with one free slot", buckets(1), 2, even),
         with("a full bucket", buckets(2), 3, |hash| hash % 4 == 0),
+        // Either key needs another bucket, and the table is copied for it. Another thread may do that meanwhile.
+        with_low_bits("two full lists", buckets(1), 1, &[0, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1]),
         with("a table that is copied for the next pair", buckets(0), 3, any),
         with("a table that is copied when the next bucket is full", buckets(1), 6, even),
         Setup {
