@@ -1,9 +1,11 @@
 //! What is tested together: the pool alone, the heap alone, the classic tables, or an engine with everything on it.
 
 use crate::arena::{Arena, Effort, arenas_of};
-use crate::boundaries::{alone_in, directed, interleaved, syncing, writers_of_the_heap};
+use crate::boundaries::{
+    alone_in, directed, interleaved, shared_after, syncing, writers_of_the_heap,
+};
 use crate::history::{Action, Op};
-use crate::subject::{BaselineSubject, HeapSubject, PoolSubject, ThreadedSubject};
+use crate::subject::{BaselineSubject, HeapSubject, PoolSubject, Setup, ThreadedSubject};
 use crate::trial::Directed;
 use crate::{deep, logged, setups};
 use engines::Engine;
@@ -102,6 +104,7 @@ impl Target {
                     let program = vec![insert(0), look_up.clone()];
                     all.push(interleaved::<ThreadedSubject>(&setup, program, 1));
                 }
+                all.extend(setups::threaded::one_free_slot().iter().map(reused_slot));
                 all
             }
             Target::Log => logged::histories(),
@@ -124,4 +127,16 @@ impl Target {
             Target::Engine(engine) => crate::engines::arenas(engine),
         }
     }
+}
+
+/// A slot that two keys have in turn. Whoever looks the second one up stands still twice, and meets a value of the
+/// first one before and after.
+fn reused_slot(setup: &Setup) -> Directed {
+    let first = |action| Op::One(0, action);
+    let second = |action| Op::One(1, action);
+    let insert = || first(Action::Insert(2));
+    let there =
+        vec![first(Action::Remove), second(Action::Insert(3)), second(Action::Remove), insert()];
+    let program = vec![vec![insert()], there, vec![second(Action::Get)]];
+    shared_after::<ThreadedSubject>(setup, program, 1, 3)
 }

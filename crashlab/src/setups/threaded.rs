@@ -51,7 +51,9 @@ fn small(kind: Kind, size_log2: u32, part_log2: u32) -> Shape {
 
 /// All of them.
 pub fn threaded() -> Vec<Setup> {
-    clht().into_iter().chain(cceh()).chain(dash()).chain(displaced_pairs()).chain(cmap()).collect()
+    let mut all: Vec<Setup> = clht().into_iter().chain(cceh()).chain(one_free_slot()).collect();
+    all.extend(dash().into_iter().chain(displaced_pairs()).chain(cmap()));
+    all
 }
 
 fn clht() -> Vec<Setup> {
@@ -66,7 +68,6 @@ fn clht() -> Vec<Setup> {
     vec![
         with("an empty table", buckets(1), 0, any),
         marks,
-        with("a bucket with one free slot", buckets(1), 2, even),
         with("a full bucket", buckets(2), 3, |hash| hash % 4 == 0),
         // Either key needs another bucket, and the table is copied for it. Another thread may do that meanwhile.
         with_low_bits("two full lists", buckets(1), 1, &[0, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1]),
@@ -109,7 +110,6 @@ fn cceh() -> Vec<Setup> {
     vec![
         with("an empty table", small(Kind::Cceh, 1, 1), 0, any),
         marks,
-        with("a segment with one free slot", one(0), 3, any),
         with("two full buckets of eight", small(Kind::Cceh, 1, 3), 8, |hash| {
             low(hash) && hash % 8 == 2
         }),
@@ -239,6 +239,15 @@ fn dash() -> Vec<Setup> {
 /// Segments of four buckets, in which pairs are moved.
 pub fn displaced_pairs() -> [Setup; 2] {
     [displaced("a pair that moves on", 0, 1), displaced("a pair that moves back", 0, 3)]
+}
+
+/// A slot is free, which either key may get.
+pub fn one_free_slot() -> [Setup; 2] {
+    let even = |hash| hash % 2 == 0;
+    [
+        with("a bucket with one free slot", small(Kind::Clht, 1, 0), 2, even),
+        with("a segment with one free slot", small(Kind::Cceh, 0, 0), 3, |_| true),
+    ]
 }
 
 /// Those in which a history takes long, and threads meet nothing new.
