@@ -110,6 +110,8 @@ fn cceh() -> Vec<Setup> {
     vec![
         with("an empty table", small(Kind::Cceh, 1, 1), 0, any),
         marks,
+        // The first key moves in the split, and the second one gets its slot.
+        over("a full segment that lets a key go", one(0), begin(&[8, 0, 1, 2, 5])),
         with("two full buckets of eight", small(Kind::Cceh, 1, 3), 8, |hash| {
             low(hash) && hash % 8 == 2
         }),
