@@ -102,7 +102,7 @@ impl Target {
                 let look_up = vec![Op::One(1, Action::Get)];
                 for setup in setups::threaded::displaced_pairs() {
                     let program = vec![insert(0), look_up.clone()];
-                    all.push(interleaved::<ThreadedSubject>(&setup, program, 1));
+                    all.push(interleaved::<ThreadedSubject>(&setup, program, 0));
                 }
                 all.extend(setups::threaded::one_free_slot().iter().map(reused_slot));
                 all

@@ -220,6 +220,7 @@ fn dash() -> Vec<Setup> {
         with("an empty table", one, 0, any),
         with("buckets in which the first line is full", one, 5, is_of_first_home),
         with("full buckets", one, IN_BUCKETS, is_of_first_home),
+        moved_beside(),
         with("a stash with more pairs than are noted", one, IN_BUCKETS + 8, is_of_first_home),
         with("a segment that is split for the next pair", one, IN_SEGMENT, is_of_first_home),
         Setup { is_reopened: true, ..two_opened },
@@ -270,22 +271,52 @@ pub fn threaded_alone() -> Vec<Setup> {
     ]
 }
 
-/// A segment of four buckets in which the first key finds room in its home if the second one's pair, whose home is
+/// Keys of this home, of four.
+fn of_home(home: u64) -> impl Iterator<Item = u64> {
+    let hasher = Hasher::new(HASH_SEED);
+    (1..).filter(move |&key| hasher.first_u64(key) >> 8 & 3 == home)
+}
+
+/// Pairs that fill half of two buckets, as long as they are the only ones.
+const HALVES: usize = 14;
+/// Pairs of one home that fill what is left of its buckets if one of them is half full.
+const REST: usize = 21;
+
+/// A segment of four buckets in which the first key finds room in its buckets if the second one's pair, whose home is
 /// another bucket, moves.
 fn displaced(name: &'static str, first: u64, second: u64) -> Setup {
-    let hasher = Hasher::new(HASH_SEED);
-    let of_home = |home| (1..).filter(move |&key| hasher.first_u64(key) >> 8 & 3 == home);
-    let (of_first, of_second) = (of_home(first), of_home(second));
     // Those of the second home fill one half of its buckets, then those of the first one fill all of theirs.
-    let (halves, rest) = (14, 21);
-    let mut of_second: Vec<u64> = of_second.take(halves).collect();
-    let mut keys: Vec<u64> = of_first.take(1 + rest).collect();
-    keys.splice(1..1, of_second.drain(..));
-    let stored = 1..keys.len() as Key;
+    let mut keys: Vec<u64> = of_home(first).take(1 + REST).collect();
+    keys.splice(1..1, of_home(second).take(HALVES));
+    let mut stored: Vec<Key> = (1..keys.len() as Key).collect();
+    // Of two pairs one comes to the home and the next one behind it. The pair of the lowest slot moves.
+    let is_behind = second > first + 1;
+    if is_behind {
+        stored.swap(0, 1);
+    }
+    Setup { before: stored_in(stored), ..displacing(name, keys) }
+}
+
+/// A segment in which the first key finds room if another pair moves to the bucket where the second one is put.
+fn moved_beside() -> Setup {
+    let keys = of_home(0).take(1).chain(of_home(2).take(1));
+    let keys = keys.chain(of_home(1).take(HALVES));
+    // The second key's buckets are equally full then, so its home is chosen.
+    let keys = keys.chain(of_home(2).skip(1).take(HALVES / 2));
+    let keys: Vec<u64> = keys.chain(of_home(0).skip(1).take(REST)).collect();
+    let fillers = 2..keys.len() as Key;
+    let name = "a pair that moves to the bucket of another key";
+    Setup { before: stored_in(fillers), ..displacing(name, keys) }
+}
+
+fn stored_in(keys: impl IntoIterator<Item = Key>) -> Vec<Op> {
+    keys.into_iter().map(|key| Op::One(key, Action::Insert(FILLING))).collect()
+}
+
+fn displacing(name: &'static str, keys: Vec<u64>) -> Setup {
     Setup {
         name,
         free_keys: 2,
-        before: stored.map(|key| Op::One(key, Action::Insert(FILLING))).collect(),
         engine_params: ThreadedSubject::params(&small(Kind::Dash, 0, 2)),
         keys,
         ..Setup::default()
