@@ -81,8 +81,17 @@ fn iceberght() {
 /// RocksDB has a C interface, so it needs no shim.
 const ROCKSDB: &str = "/usr/include/rocksdb/version.h";
 
-const CRATES: [&str; 8] =
-    ["candystore", "dashmap", "fjall", "heed", "papaya", "redb", "scc", "sled"];
+const CRATES: [&str; 9] =
+    ["candystore", "dashmap", "feoxdb", "fjall", "heed", "papaya", "redb", "scc", "sled"];
+
+/// The version of a crate that this package depends on. The lock file names it with the dependency if a peer depends on
+/// another version of it.
+fn locked_version(lock: &str, name: &str) -> Option<String> {
+    let own = &lock[lock.find("name = \"firndex-peers\"")?..];
+    let own = &own[..own.find("\n\n").unwrap_or(own.len())];
+    version_after(own, &format!("\"{name} "))
+        .or_else(|| version_after(lock, &format!("name = \"{name}\"\nversion =")))
+}
 
 fn rocksdb() {
     println!("cargo::rustc-check-cfg=cfg(has_rocksdb)");
@@ -146,8 +155,7 @@ fn main() {
     let rustc = rustc.ok().and_then(|text| version_after(&text, "rustc"));
     println!("cargo::rustc-env=RUSTC_VERSION={}", rustc.unwrap_or_else(|| "unknown".into()));
     for name in CRATES {
-        let version = version_after(&lock, &format!("name = \"{name}\"\nversion ="));
-        let version = version.unwrap_or_else(|| "unknown".into());
+        let version = locked_version(&lock, name).unwrap_or_else(|| "unknown".into());
         println!("cargo::rustc-env=VERSION_{}={version}", name.to_uppercase());
     }
 }

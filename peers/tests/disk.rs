@@ -101,7 +101,7 @@ fn every_store_opens_again_as_it_was_left() {
 /// Values of all sizes, absent keys, keys removed twice and lists of one.
 fn agrees_with_a_model(store: &dyn ByteStore) {
     let key = |number: usize| format!("key {number}").into_bytes();
-    let value = |number: usize| vec![number as u8; number * 37 % 20_000];
+    let value = |number: usize| vec![number as u8; 1 + number * 37 % 20_000];
     let keys: Vec<Vec<u8>> = (0..300).map(key).collect();
     let values: Vec<Vec<u8>> = (0..300).map(value).collect();
     let pair = |number: usize| (&keys[number][..], &values[number][..]);
@@ -135,6 +135,17 @@ fn agrees_with_a_model(store: &dyn ByteStore) {
     assert_eq!(seen, [2; 300]);
 }
 
+/// FeOxDB alone refuses values of no bytes; all others keep them.
+fn keeps_an_empty_value(store: &dyn ByteStore, name: &str) {
+    let put = store.put(&[(b"empty", b"")]);
+    assert_eq!(put.is_err(), name.starts_with("feox"), "{name}: {put:?}");
+    store
+        .get(&[b"empty"], &mut |_, found| {
+            assert_eq!(found, put.is_ok().then_some(&b""[..]), "{name}");
+        })
+        .unwrap();
+}
+
 #[test]
 fn every_store_does_what_the_trait_says_and_opens_again() {
     for contender in peers::disk::contenders() {
@@ -142,6 +153,7 @@ fn every_store_does_what_the_trait_says_and_opens_again() {
         println!("{}", contender.name());
         let store = contender.open_store(directory.path(), 1).unwrap();
         agrees_with_a_model(&*store);
+        keeps_an_empty_value(&*store, contender.name());
         drop(store);
         let store = contender.open_store(directory.path(), 1).unwrap();
         let mut found = None;

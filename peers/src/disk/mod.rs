@@ -6,6 +6,7 @@
 //! gets the filters that fjall has by default.
 
 mod candy;
+mod feox;
 mod fjall;
 mod lmdb;
 mod redb;
@@ -87,6 +88,7 @@ pub fn contenders() -> Vec<Box<dyn Contender>> {
     contenders.extend(fjall::contenders());
     contenders.extend(sled::contenders());
     contenders.extend(candy::contenders());
+    contenders.extend(feox::contenders());
     contenders.extend(redis::contenders());
     #[cfg(has_rocksdb)]
     contenders.extend(rocksdb::contenders());
