@@ -13,6 +13,7 @@
 //!
 //! Departure: the paper does not say whether its functions may choose one bucket twice. Here they may.
 
+use crate::dice::Dice;
 use crate::region::{PAIR_BYTES, Region};
 use crate::table::{EMPTY, Full, Scheme};
 use index::hash::{Hasher, h1, h2};
@@ -28,8 +29,7 @@ pub struct Cuckoo {
     buckets: u64,
     moves_max: u64,
     hasher: Hasher,
-    /// State of the random choices.
-    random: u64,
+    dice: Dice,
 }
 
 impl Cuckoo {
@@ -38,7 +38,7 @@ impl Cuckoo {
         let functions = functions.clamp(2, FUNCTIONS_MAX);
         let buckets = slots.div_ceil(bucket_slots).max(1);
         let hasher = Hasher::new(seed);
-        Cuckoo { functions, bucket_slots, buckets, moves_max, hasher, random: seed }
+        Cuckoo { functions, bucket_slots, buckets, moves_max, hasher, dice: Dice::new(seed) }
     }
 
     /// The bucket that each function chooses.
@@ -58,15 +58,6 @@ impl Cuckoo {
     /// An empty slot. A slot that the current transaction has set was full before, and still is.
     fn empty<M: Medium>(&self, region: &Region<M>, bucket: u64) -> Option<Offset> {
         self.slots(region, bucket).find(|&at| region.load_in_place(at) == EMPTY)
-    }
-
-    /// A number below `end` by SplitMix64.
-    fn below(&mut self, end: u64) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.random;
-        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        crate::linear_probing::scaled(word ^ word >> 31, end)
     }
 }
 
@@ -100,14 +91,14 @@ impl Scheme for Cuckoo {
                 // All functions choose the bucket from which it was displaced.
                 (choices[0], count) = (all[0], 1);
             }
-            let first = self.below(count as u64) as usize;
+            let first = self.dice.below(count as u64) as usize;
             choices[..count].rotate_left(first);
             let empty = choices[..count].iter().find_map(|&bucket| self.empty(region, bucket));
             if let Some(at) = empty {
                 region.set_pair(at, pair.0, pair.1);
                 return Ok(());
             }
-            let slot = self.below(self.bucket_slots) as usize;
+            let slot = self.dice.below(self.bucket_slots) as usize;
             let Some(at) = self.slots(region, choices[0]).nth(slot) else { return Err(Full) };
             let victim = region.load_pair(at);
             region.set_pair(at, pair.0, pair.1);

@@ -6,8 +6,10 @@ use crate::cuckoo::Cuckoo;
 use crate::hopscotch::{self, Hopscotch};
 use crate::linear_probing::{LinearProbing, Removal};
 use crate::path::{self, Path};
+use crate::pfht::{self, Pfht};
 use crate::region::{OpenError, Region, SHAPE_WORDS};
 use crate::table::{Baseline, Scheme, Table};
+use crate::unlogged::Commit;
 use pmem::Medium;
 use std::sync::Arc;
 
@@ -32,11 +34,13 @@ pub enum Kind {
     Cuckoo34,
     /// Path hashing.
     Path,
+    /// PFHT, as its paper has it.
+    Pfht,
 }
 
 /// Most pairs that an insertion or a removal moves, as in Debnath et al. for cuckoo hashing.
 const MOVES_MAX: u64 = 512;
-/// Pairs of the stash of hopscotch hashing up to a load factor of 0.90, as in that paper.
+/// Pairs of the stash of hopscotch hashing and PFHT up to a load factor of 0.90, as in that paper.
 pub const STASH_PAIRS: u64 = 8192;
 /// Slots for each bucket of the array hash.
 const SLOTS_PER_ARRAY: u64 = 4;
@@ -45,7 +49,7 @@ const CHAIN_RECORDS: u64 = 4;
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 10] = [
         Kind::Probing,
         Kind::ProbingShift,
         Kind::Chained,
@@ -55,6 +59,7 @@ impl Kind {
         Kind::Cuckoo28,
         Kind::Cuckoo34,
         Kind::Path,
+        Kind::Pfht,
     ];
 
     /// Its name on the command line.
@@ -69,6 +74,7 @@ impl Kind {
             Kind::Cuckoo28 => "cuckoo-2-8",
             Kind::Cuckoo34 => "cuckoo-3-4",
             Kind::Path => "path",
+            Kind::Pfht => "pfht-paper",
         }
     }
 }
@@ -80,10 +86,10 @@ pub struct Shape {
     pub kind: Kind,
     /// Slots on which the load factor is based.
     pub slots: u64,
-    /// Pairs of the stash of hopscotch hashing.
+    /// Pairs of the stash of hopscotch hashing and PFHT.
     pub stash: u64,
     /// Slots of a neighbourhood of hopscotch hashing, buckets of chained hashing and array hash, levels of path
-    /// hashing.
+    /// hashing, slots of a bucket of PFHT.
     pub width: u64,
     /// Most pairs that an insertion or a removal moves.
     pub moves_max: u64,
@@ -99,6 +105,7 @@ impl Shape {
             Kind::Chained => slots,
             Kind::Array => slots.div_ceil(SLOTS_PER_ARRAY),
             Kind::Path => path::levels(slots),
+            Kind::Pfht => pfht::BUCKET_SLOTS,
             _ => 0,
         };
         Shape { kind, slots, stash: STASH_PAIRS, width, moves_max: MOVES_MAX, seed }
@@ -121,9 +128,14 @@ impl Shape {
     }
 
     /// The table of this shape on `medium`, which is empty or already holds it.
-    fn over<M: Medium>(&self, medium: Arc<M>, is_new: bool) -> Result<Box<dyn Table>, OpenError> {
+    fn over<M: Medium>(
+        &self,
+        medium: Arc<M>,
+        is_new: bool,
+        commit: Commit,
+    ) -> Result<Box<dyn Table>, OpenError> {
         let Shape { kind, slots, stash, width, moves_max, seed } = *self;
-        let over = Over { medium, words: is_new.then(|| self.words()) };
+        let over = Over { medium, words: is_new.then(|| self.words()), commit };
         let cuckoo =
             |functions, bucket_slots| Cuckoo::new(functions, bucket_slots, slots, moves_max, seed);
         match kind {
@@ -141,6 +153,7 @@ impl Shape {
             Kind::Cuckoo28 => over.of(cuckoo(2, 8), moves_max + 1),
             Kind::Cuckoo34 => over.of(cuckoo(3, 4), moves_max + 1),
             Kind::Path => over.of(Path::new(slots, width, seed), 1),
+            Kind::Pfht => over.of(Pfht::new(width, slots, stash, seed), pfht::RECORDS_MAX),
         }
     }
 }
@@ -150,6 +163,7 @@ struct Over<M> {
     medium: Arc<M>,
     /// The words of the shape, to be written if the table is new.
     words: Option<[u64; SHAPE_WORDS]>,
+    commit: Commit,
 }
 
 impl<M: Medium> Over<M> {
@@ -163,16 +177,24 @@ impl<M: Medium> Over<M> {
             Some(words) => Region::create(self.medium, words, records_max, bytes)?,
             None => Region::open(self.medium, records_max, bytes)?,
         };
-        Ok(Box::new(Baseline::of(region, scheme)))
+        Ok(Box::new(Baseline::of(region.committing(self.commit), scheme)))
     }
 }
 
 /// Creates a table on empty memory.
 pub fn create<M: Medium>(medium: Arc<M>, shape: &Shape) -> Result<Box<dyn Table>, OpenError> {
-    shape.over(medium, true)
+    shape.over(medium, true, Commit::Logged)
+}
+
+/// Creates a table on empty memory whose changes have no log, for comparisons of time ([`crate::unlogged`]).
+pub fn create_unlogged<M: Medium>(
+    medium: Arc<M>,
+    shape: &Shape,
+) -> Result<Box<dyn Table>, OpenError> {
+    shape.over(medium, true, Commit::Ordered)
 }
 
 /// Opens the table on `medium`, however its last use ended. What lies there is trusted to be a table.
 pub fn open<M: Medium>(medium: Arc<M>) -> Result<Box<dyn Table>, OpenError> {
-    Shape::on(&*medium)?.over(medium, false)
+    Shape::on(&*medium)?.over(medium, false, Commit::Logged)
 }

@@ -8,6 +8,7 @@
 //! | `hopscotch` | hopscotch hashing with a stash | [`hopscotch`] |
 //! | `cuckoo-2-4`, `cuckoo-2-8`, `cuckoo-3-4` | bucketized cuckoo hashing | [`cuckoo`] |
 //! | `path` | path hashing | [`path`] |
+//! | `pfht-paper` | PFHT, as its paper has it | [`pfht`] |
 //!
 //! Tables for several threads, which grow, are in [`threaded`]. All else on this page is about those above.
 //!
@@ -35,14 +36,17 @@
 pub mod array_hash;
 pub mod chained;
 pub mod cuckoo;
+mod dice;
 pub mod hopscotch;
 pub mod kind;
 pub mod linear_probing;
 pub mod path;
+pub mod pfht;
 pub mod region;
 pub mod table;
 pub mod threaded;
+pub mod unlogged;
 
-pub use kind::{Kind, Shape, create, open};
+pub use kind::{Kind, Shape, create, create_unlogged, open};
 pub use region::{Changes, OpenError, Writes};
 pub use table::{Full, Table};

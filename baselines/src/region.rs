@@ -22,6 +22,7 @@
 //! a crash could leave some of them without the commit; or, if the word is 0, the old commit with the next records. So
 //! opening first persists line 0.
 
+use crate::unlogged::Commit;
 use pmem::{LINE, Medium, Offset, SpaceError};
 use std::sync::Arc;
 
@@ -119,10 +120,20 @@ pub struct Changes {
 
 /// The new content of a cell.
 #[derive(Debug, Clone, Copy)]
-struct Record {
-    at: Offset,
-    is_pair: bool,
-    words: [u64; 2],
+pub(crate) struct Record {
+    pub(crate) at: Offset,
+    pub(crate) is_pair: bool,
+    pub(crate) words: [u64; 2],
+}
+
+impl Record {
+    /// Writes the cell in place.
+    pub(crate) fn store<M: Medium>(&self, medium: &M) {
+        medium.store(self.at, self.words[0]);
+        if self.is_pair {
+            medium.store(self.at.word(1), self.words[1]);
+        }
+    }
 }
 
 /// A table's memory. [`Region::load`] reads what a transaction has set; it is in place once the transaction is
@@ -133,6 +144,7 @@ pub struct Region<M> {
     records_max: u64,
     pending: Vec<Record>,
     changes: Changes,
+    commit: Commit,
 }
 
 impl<M: Medium> Region<M> {
@@ -185,11 +197,27 @@ impl<M: Medium> Region<M> {
     }
 
     fn over(medium: Arc<M>, records_max: u64, table_bytes: u64) -> Result<Region<M>, OpenError> {
-        let region =
-            Region { medium, records_max, pending: Vec::new(), changes: Changes::default() };
+        let region = Region {
+            medium,
+            records_max,
+            pending: Vec::new(),
+            changes: Changes::default(),
+            commit: Commit::Logged,
+        };
         // After a crash a medium may be shorter than it was, if nothing had been stored at its end.
         region.medium.grow(region.table().add(table_bytes).0).map_err(OpenError::Space)?;
         Ok(region)
+    }
+
+    /// Makes changes in this way from now on.
+    #[must_use]
+    pub fn committing(self, commit: Commit) -> Region<M> {
+        Region { commit, ..self }
+    }
+
+    /// What the current transaction has set.
+    pub(crate) fn pending(&self) -> &[Record] {
+        &self.pending
     }
 
     /// Where the table begins: at a line.
@@ -271,10 +299,24 @@ impl<M: Medium> Region<M> {
         self.pending.clear();
     }
 
-    /// Carries out what was set, as a whole and durably.
+    /// Carries out what was set, durably; and as a whole, if there is a log.
     pub fn commit(&mut self, change: Change) {
         let cells = self.pending.len() as u64;
         assert!((1..=self.records_max).contains(&cells), "a transaction of {cells} cells");
+        match self.commit {
+            Commit::Logged => self.write_logged(cells),
+            Commit::Ordered => self.write_in_order(),
+        }
+        let writes = match change {
+            Change::Insert => &mut self.changes.inserts,
+            Change::Update => &mut self.changes.updates,
+            Change::Remove => &mut self.changes.removes,
+        };
+        writes.transactions += 1;
+        writes.cells += cells;
+    }
+
+    fn write_logged(&mut self, cells: u64) {
         for (number, record) in (0..).zip(&self.pending) {
             let line = self.record_at(number);
             let tag = if record.is_pair { IS_PAIR } else { 0 };
@@ -289,22 +331,12 @@ impl<M: Medium> Region<M> {
         self.medium.store(COMMIT_AT, cells);
         self.medium.persist(COMMIT_AT);
         self.finish();
-        let writes = match change {
-            Change::Insert => &mut self.changes.inserts,
-            Change::Update => &mut self.changes.updates,
-            Change::Remove => &mut self.changes.removes,
-        };
-        writes.transactions += 1;
-        writes.cells += cells;
     }
 
     /// Steps 3 and 4: writes the cells in place, and truncates the log.
     fn finish(&mut self) {
         for record in &self.pending {
-            self.medium.store(record.at, record.words[0]);
-            if record.is_pair {
-                self.medium.store(record.at.word(1), record.words[1]);
-            }
+            record.store(&*self.medium);
             self.medium.flush(record.at);
         }
         self.medium.fence();

@@ -1,6 +1,6 @@
 //! One suite for all tables: against a model, to the last slot, opened again, and what they write.
 
-use baselines::{Full, Kind, Shape, Table, create, open};
+use baselines::{Full, Kind, Shape, Table, create, create_unlogged, open};
 use pmem::medium::{Count, Dram, Memory, measure};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -145,6 +145,9 @@ fn insertions_write_what_the_rule_says() {
     assert_eq!(writes_per_insertion(Kind::Hopscotch, slots, 50), 6.0);
     let moving = writes_per_insertion(Kind::Hopscotch, slots, 90);
     assert!((6.0..7.5).contains(&moving), "{moving}");
+    // One slot, and a second one if a pair moves.
+    let moving = writes_per_insertion(Kind::Pfht, slots, 92);
+    assert!((4.0..4.2).contains(&moving), "{moving}");
     // One slot, until pairs are displaced.
     for kind in [Kind::Cuckoo24, Kind::Cuckoo28, Kind::Cuckoo34] {
         let [emptier, fuller] = [50, 90].map(|load| writes_per_insertion(kind, slots, load));
@@ -164,6 +167,7 @@ fn removals_and_updates_write_what_the_rule_says() {
         (Kind::Cuckoo28, 4.0),
         (Kind::Cuckoo34, 4.0),
         (Kind::Path, 4.0),
+        (Kind::Pfht, 4.0),
     ] {
         let (_, mut table) = small(kind, 1000);
         (0..600).for_each(|key| assert_eq!(table.insert(key, key), Ok(None)));
@@ -216,11 +220,47 @@ fn bytes_per_slot_are_those_of_the_papers() {
         (Kind::Cuckoo28, 16.0, 16.0),
         (Kind::Cuckoo34, 16.0, 16.0),
         (Kind::Path, 16.0, 16.0),
+        (Kind::Pfht, 16.0, 16.4),
         (Kind::Chained, 40.0, 40.1),
         (Kind::Array, 36.0, 36.1),
     ] {
         let table = create(dram(), &Shape::new(kind, 1_000_000, 1)).unwrap();
         let bytes = table.bytes() as f64 / table.capacity() as f64;
         assert!((least..=most).contains(&bytes), "{kind:?}: {bytes}");
+    }
+}
+
+/// What is compared without a log costs a flush and a fence for each cell, and one of each for a slot that is left.
+#[test]
+fn without_a_log_a_change_writes_each_cell_once() {
+    for kind in [Kind::Probing, Kind::Cuckoo24, Kind::Cuckoo34, Kind::Path, Kind::Pfht] {
+        let medium = Arc::new(Count::new(Memory::dram(1 << 30).unwrap()));
+        let shape = Shape { stash: 500, ..Shape::new(kind, 4000, 3) };
+        let mut table = create_unlogged(medium, &shape).unwrap();
+        let mut model = HashMap::new();
+        let (mut cells, mut moved) = (0, 0);
+        for key in 1..=3400 {
+            let (inserted, cost) = measure(|| table.insert(key, !key));
+            assert_eq!((inserted, model.insert(key, !key)), (Ok(None), None), "{kind:?}");
+            let now = table.changes().inserts.cells;
+            let written = now - cells;
+            assert_eq!(cost.flushes, cost.fences, "{kind:?}");
+            assert!(
+                (written..2 * written).contains(&cost.flushes),
+                "{kind:?}: {written}, {cost:?}"
+            );
+            moved += cost.flushes - written;
+            cells = now;
+        }
+        let displaces = matches!(kind, Kind::Cuckoo24 | Kind::Cuckoo34 | Kind::Pfht);
+        assert_eq!(moved > 0, displaces, "{kind:?}: {moved} slots were left");
+        for key in 1..=1000 {
+            let (removed, cost) = measure(|| table.remove(key));
+            assert_eq!(removed, model.remove(&key), "{kind:?}");
+            // A pair in a stash takes some cells more.
+            assert!(cost.flushes == 1 || kind == Kind::Pfht, "{kind:?}: {cost:?}");
+            assert_eq!(table.update(key + 1000, key), model.insert(key + 1000, key), "{kind:?}");
+        }
+        compare(kind, &*table, &model);
     }
 }

@@ -77,6 +77,7 @@ pub fn classic() -> Vec<Setup> {
     let chained = Shape { width: 1, ..shape(Kind::Chained, 4) };
     let array = Shape { width: 1, ..shape(Kind::Array, 8) };
     let path = Shape { width: 2, ..shape(Kind::Path, 6) };
+    let pfht = Shape { width: 2, ..shape(Kind::Pfht, 8) };
     let plain = [5, 6];
     let cuckoo = |name, kind, fillers| {
         let make = move |free| with(name, shape(kind, 16), free, 0, fillers, false);
@@ -104,5 +105,7 @@ pub fn classic() -> Vec<Setup> {
         cuckoo("pairs to displace, buckets of two lines", Kind::Cuckoo28, 12),
         cuckoo("pairs to displace, three lines", Kind::Cuckoo34, 12),
         with("paths with a gap", path, plain, 1, 3, true),
+        writing(|free| with("a pair that makes room", pfht, free, 0, 5, false), insert, 2),
+        writing(|free| with("two full buckets, and a stash", pfht, free, 0, 5, false), insert, 4),
     ]
 }
