@@ -7,9 +7,8 @@ use crate::hopscotch::{self, Hopscotch};
 use crate::linear_probing::{LinearProbing, Removal};
 use crate::path::{self, Path};
 use crate::pfht::{self, Pfht};
-use crate::region::{OpenError, Region, SHAPE_WORDS};
+use crate::region::{Commit, OpenError, Region, SHAPE_WORDS};
 use crate::table::{Baseline, Scheme, Table};
-use crate::unlogged::Commit;
 use pmem::Medium;
 use std::sync::Arc;
 

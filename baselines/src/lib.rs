@@ -48,5 +48,5 @@ pub mod threaded;
 pub mod unlogged;
 
 pub use kind::{Kind, Shape, create, create_unlogged, open};
-pub use region::{Changes, OpenError, Writes};
+pub use region::{Changes, Commit, OpenError, Writes};
 pub use table::{Full, Table};

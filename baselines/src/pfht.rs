@@ -6,9 +6,9 @@
 //! ```
 //!
 //! A pair lies in one of two buckets, or in the stash. An insertion takes an empty slot of the emptier bucket; if they
-//! are equally full, of one chosen at random. If both are full, it moves one pair of theirs to that pair's other bucket,
-//! if that has an empty slot. Otherwise the new pair goes to the stash. At most one pair moves, so an insertion writes
-//! one or two cells, or four in the stash.
+//! are equally full, of one chosen at random. If both are full, it moves one pair of theirs to that pair's other
+//! bucket, if that has an empty slot. Otherwise the new pair goes to the stash. At most one pair moves, so an insertion
+//! writes one or two cells, or four in the stash.
 //!
 //! The engine of this name in firndex needs no log, has fingerprints, and grows. This is the table that the paper
 //! measured: every change is a transaction of the log that all classic tables have.

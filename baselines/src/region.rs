@@ -22,7 +22,6 @@
 //! a crash could leave some of them without the commit; or, if the word is 0, the old commit with the next records. So
 //! opening first persists line 0.
 
-use crate::unlogged::Commit;
 use pmem::{LINE, Medium, Offset, SpaceError};
 use std::sync::Arc;
 
@@ -65,6 +64,16 @@ impl std::fmt::Display for OpenError {
 }
 
 impl std::error::Error for OpenError {}
+
+/// How a change reaches the memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Commit {
+    /// Through the redo log, as a whole.
+    #[default]
+    Logged,
+    /// Cell by cell, the last one first ([`crate::unlogged`]).
+    Ordered,
+}
 
 /// What a transaction is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! Changes without a log, as Zuo et al. give them to the tables with which they compare (Level Hashing, sections 3.3 and
-//! 5.1).
+//! Changes without a log, as Zuo et al. give them to the tables with which they compare (Level Hashing, sections 3.3
+//! and 5.1).
 //!
 //! A slot's key is its token: a slot is empty if the key is 0, and a pair lies in one line.
 //!
@@ -8,23 +8,13 @@
 //! * A walk of displacements moves its last pair first, so that none is ever missing. The slot that a pair has left is
 //!   emptied before the next comes there, which is one more flush and fence.
 //!
-//! A crash can leave a pair that moves in both of its slots, as in the paper, which does not say how it is found. Nothing
-//! here finds it: these tables are for comparisons of time, and no crash laboratory runs them. Chained and array hash
-//! change several words at a time, and are not made for this.
+//! A crash can leave a pair that moves in both of its slots, as in the paper, which does not say how it is found.
+//! Nothing here finds it: these tables are for comparisons of time, and no crash laboratory runs them. Chained and
+//! array hash change several words at a time, and are not made for this.
 
 use crate::region::{Record, Region};
 use crate::table::EMPTY;
 use pmem::Medium;
-
-/// How a change reaches the memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Commit {
-    /// Through the redo log, as a whole.
-    #[default]
-    Logged,
-    /// Cell by cell, the last one first.
-    Ordered,
-}
 
 impl<M: Medium> Region<M> {
     /// Writes the cells that were set, in place.

@@ -233,7 +233,7 @@ fn bytes_per_slot_are_those_of_the_papers() {
 /// What is compared without a log costs a flush and a fence for each cell, and one of each for a slot that is left.
 #[test]
 fn without_a_log_a_change_writes_each_cell_once() {
-    for kind in [Kind::Probing, Kind::Cuckoo24, Kind::Cuckoo34, Kind::Path, Kind::Pfht] {
+    for kind in [Kind::Cuckoo24, Kind::Cuckoo34, Kind::Path, Kind::Pfht] {
         let medium = Arc::new(Count::new(Memory::dram(1 << 30).unwrap()));
         let shape = Shape { stash: 500, ..Shape::new(kind, 4000, 3) };
         let mut table = create_unlogged(medium, &shape).unwrap();

@@ -33,12 +33,6 @@ pub enum Suite {
     Writes,
     /// What surviving power loss on a disk costs, against the disk itself (and with --peers other authors' stores)
     Durable,
-    /// A paper's own measurements of its table: load factors, searches, expansions, updates
-    Level,
-    /// Another paper's: engines against each other on dram and optane, cached tables, block writes
-    Rewo,
-    /// Another paper's: classic tables against an engine, writes per insertion, load factors 0.90 and 0.95
-    Pfht,
     /// What the machine's memory allows
     Ceilings,
     /// All of them in turn

@@ -4,55 +4,61 @@ use crate::contender::Contender;
 use crate::map::{Facts, Failure, Map};
 use crate::medium::Medium;
 use crate::opener::Opener;
-use crate::pool::{delayed_memory, flushed_memory};
+use crate::pool::{counted_memory, delayed_memory, flushed_memory};
 use crate::setting::Setting;
-use anyhow::{Result, ensure};
-use baselines::{Full, Kind, Shape, Table};
+use anyhow::Result;
+use baselines::{Commit, Full, Kind, OpenError, Shape, Table};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// How full a table of a setting's capacity is, in percent. Every one of them can be fuller.
-const LOAD_PERCENT: u64 = 85;
+pub(crate) const LOAD_PERCENT: u64 = 85;
+/// Pairs of a stash, as a percentage of the slots: what Debnath et al. use, and Zuo et al. after them.
+const STASH_PERCENT: u64 = 3;
+
+/// Ends the names of tables whose changes have no log ([`baselines::unlogged`]).
+pub(crate) const UNLOGGED: &str = "-unlogged";
+/// What Zuo et al. and Li and Huang compare in that way.
+const WITHOUT_A_LOG: [Kind; 3] = [Kind::Cuckoo24, Kind::Path, Kind::Pfht];
 
 thread_local! {
-    /// The table that this thread opened, under its number.
-    static OPENED: RefCell<Option<(u64, Box<dyn Table>)>> = const { RefCell::new(None) };
+    /// The tables that this thread opened, under their numbers.
+    static OPENED: RefCell<Vec<(u64, Box<dyn Table>)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Counts the tables, to number them; 0 is none.
 static OPENED_COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// A table without a lock. It lies in the storage of the thread that opened it, and panics in any other. A thread has
-/// one at a time.
+/// A table without a lock. It lies in the storage of the thread that opened it, and panics in any other.
 struct Classic {
     number: u64,
     failure: OnceLock<Failure>,
 }
 
 impl Classic {
-    fn open(kind: Kind, setting: &Setting) -> Result<Classic> {
+    fn open(kind: Kind, commit: Commit, setting: &Setting) -> Result<Classic> {
         let slots = setting.capacity * 100 / LOAD_PERCENT + 1;
-        let shape = Shape::new(kind, slots, setting.seed);
+        let shape = Shape {
+            stash: slots * STASH_PERCENT / 100 + 1,
+            ..Shape::new(kind, slots, setting.seed)
+        };
         let table = match setting.medium {
-            Medium::Dram => baselines::create(Arc::new(flushed_memory(setting.flushes)?), &shape)?,
-            medium => {
-                baselines::create(Arc::new(delayed_memory(medium, setting.flushes)?), &shape)?
-            }
+            Medium::Dram => create(commit, flushed_memory(setting.flushes)?, &shape)?,
+            Medium::Count => create(commit, counted_memory()?, &shape)?,
+            medium => create(commit, delayed_memory(medium, setting.flushes)?, &shape)?,
         };
         let number = OPENED_COUNT.fetch_add(1, Ordering::Relaxed) + 1;
-        OPENED.with_borrow_mut(|opened| {
-            ensure!(opened.is_none(), "this thread has a classic table already");
-            *opened = Some((number, table));
-            Ok(Classic { number, failure: OnceLock::new() })
-        })
+        OPENED.with_borrow_mut(|opened| opened.push((number, table)));
+        Ok(Classic { number, failure: OnceLock::new() })
     }
 
     #[inline(always)]
     fn with<T>(&self, work: impl FnOnce(&mut dyn Table) -> T) -> T {
-        OPENED.with_borrow_mut(|opened| match opened {
-            Some((number, table)) if *number == self.number => work(&mut **table),
-            _ => panic!("a classic table belongs to the thread that opened it"),
+        let is_it = |(number, _): &&mut (u64, Box<dyn Table>)| *number == self.number;
+        OPENED.with_borrow_mut(|opened| match opened.iter_mut().find(is_it) {
+            Some((_, table)) => work(&mut **table),
+            None => panic!("a classic table belongs to the thread that opened it"),
         })
     }
 
@@ -71,11 +77,7 @@ impl Classic {
 impl Drop for Classic {
     fn drop(&mut self) {
         // Another thread has nothing to free: the table goes with its thread.
-        OPENED.with_borrow_mut(|opened| {
-            if opened.as_ref().is_some_and(|(number, _)| *number == self.number) {
-                *opened = None;
-            }
-        });
+        OPENED.with_borrow_mut(|opened| opened.retain(|(number, _)| *number != self.number));
     }
 }
 
@@ -126,19 +128,36 @@ impl Map for Classic {
     }
 }
 
+fn create<M: pmem::Medium>(
+    commit: Commit,
+    medium: M,
+    shape: &Shape,
+) -> std::result::Result<Box<dyn Table>, OpenError> {
+    match commit {
+        Commit::Logged => baselines::create(Arc::new(medium), shape),
+        Commit::Ordered => baselines::create_unlogged(Arc::new(medium), shape),
+    }
+}
+
+fn contender(name: String, kind: Kind, commit: Commit) -> Box<dyn Contender> {
+    Box::new(Opener {
+        name,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        threads_max: 1,
+        engine: None,
+        grows: false,
+        is_by_name: true,
+        lies_on: |medium, _| {
+            matches!(medium, Medium::Dram | Medium::Count) || medium.latency().is_some()
+        },
+        open: move |setting: &Setting| Classic::open(kind, commit, setting),
+    })
+}
+
 /// All of them. Each is measured if it is asked for by name.
 pub fn tables() -> Vec<Box<dyn Contender>> {
-    let contender = |kind: Kind| -> Box<dyn Contender> {
-        Box::new(Opener {
-            name: kind.name().to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            threads_max: 1,
-            engine: None,
-            grows: false,
-            is_by_name: true,
-            lies_on: |medium, _| medium == Medium::Dram || medium.latency().is_some(),
-            open: move |setting: &Setting| Classic::open(kind, setting),
-        })
-    };
-    Kind::ALL.into_iter().map(contender).collect()
+    let logged = |kind: Kind| contender(kind.name().to_owned(), kind, Commit::Logged);
+    let unlogged =
+        |kind: Kind| contender(format!("{}{UNLOGGED}", kind.name()), kind, Commit::Ordered);
+    Kind::ALL.into_iter().map(logged).chain(WITHOUT_A_LOG.into_iter().map(unlogged)).collect()
 }

@@ -2,6 +2,7 @@
 
 use crate::byte_store::{AfterKill, ByteStore, Reopens};
 use crate::choices::Suite;
+use crate::map::Map;
 use crate::medium::Medium;
 use crate::row::Row;
 use crate::setting::Setting;
@@ -10,7 +11,7 @@ use firndex::Engine;
 use std::path::Path;
 
 /// A map that can be measured, whatever its type. Each suite is compiled for it, since a virtual call for every
-/// operation would weigh most on the fastest map.
+/// operation would weigh most on the fastest map. Measurements of papers are compiled once for all.
 pub trait Contender: Sync {
     /// Its name on the command line.
     fn name(&self) -> &str;
@@ -50,6 +51,9 @@ pub trait Contender: Sync {
     fn open_store(&self, _directory: &Path, _seed: u64) -> Result<Box<dyn ByteStore>> {
         bail!("{} has no store of byte strings", self.name())
     }
+
+    /// An empty map with room for a setting's [`Setting::capacity`], behind a virtual call for every operation.
+    fn open_map(&self, setting: &Setting) -> Result<Box<dyn Map>>;
 
     /// Runs one round of a suite that measures contenders.
     fn round(&self, suite: Suite, setting: &Setting) -> Result<Vec<Row>>;

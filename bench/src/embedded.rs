@@ -4,11 +4,12 @@ use crate::byte_store::{AfterKill, ByteStore, Pair, Reopens};
 use crate::choices::Suite;
 use crate::contender::Contender;
 use crate::durable_map::{DurableMap, OnDisk};
+use crate::map::Map;
 use crate::medium::Medium;
 use crate::row::Row;
 use crate::setting::Setting;
 use crate::suite::{durable, open, values};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use firndex::Engine;
 use std::path::Path;
 
@@ -68,6 +69,10 @@ where
 
     fn open_store(&self, directory: &Path, _: u64) -> Result<Box<dyn ByteStore>> {
         (self.open)(directory)
+    }
+
+    fn open_map(&self, _setting: &Setting) -> Result<Box<dyn Map>> {
+        bail!("{} is no map of words", self.name())
     }
 
     fn round(&self, suite: Suite, setting: &Setting) -> Result<Vec<Row>> {

@@ -17,7 +17,8 @@ const MACHINE: &str = "machine";
 const TEMPLATE: &str = include_str!("page.html");
 
 /// The page. `command` is what was run, in a form that its reader could type.
-pub fn page(machine: &Machine, command: &str, rows: &[Row]) -> Result<String> {
+/// `claims` is markup that stands before the charts: text in it is escaped. There may be none.
+pub fn page(machine: &Machine, command: &str, claims: &str, rows: &[Row]) -> Result<String> {
     let mut text = Vec::new();
     report::text(&mut text, machine, rows)?;
     let data = json!({
@@ -28,7 +29,8 @@ pub fn page(machine: &Machine, command: &str, rows: &[Row]) -> Result<String> {
     });
     // In JSON this character occurs only in strings, so no text can end the script.
     let data = data.to_string().replace('<', "\\u003c");
-    let page = TEMPLATE.replacen("{text}", &escape(&String::from_utf8_lossy(&text)), 1);
+    let page = TEMPLATE.replacen("{claims}", claims, 1);
+    let page = page.replacen("{text}", &escape(&String::from_utf8_lossy(&text)), 1);
     Ok(page.replacen("{data}", &data, 1))
 }
 
@@ -39,13 +41,19 @@ fn is_other(contender: &str) -> bool {
 }
 
 /// Escapes text so that it may stand between tags and is no placeholder.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('{', "&#123;")
 }
 
 /// Writes the page to a file.
-pub fn write(path: &Path, machine: &Machine, command: &str, rows: &[Row]) -> Result<()> {
-    fs::write(path, page(machine, command, rows)?)
+pub fn write(
+    path: &Path,
+    machine: &Machine,
+    command: &str,
+    claims: &str,
+    rows: &[Row],
+) -> Result<()> {
+    fs::write(path, page(machine, command, claims, rows)?)
         .with_context(|| format!("writing {}", path.display()))
 }
 
@@ -91,7 +99,8 @@ mod tests {
 
     /// What the script of a page reads. Fails if the page is made of anything but the template.
     fn data(page: &str) -> Value {
-        let (before, after) = TEMPLATE.split_once("{text}").unwrap();
+        let template = TEMPLATE.replacen("{claims}", "", 1);
+        let (before, after) = template.split_once("{text}").unwrap();
         let (middle, after) = after.split_once("{data}").unwrap();
         let text = page.strip_prefix(before).unwrap().strip_suffix(after).unwrap();
         let (text, data) = text.split_once(middle).unwrap();
@@ -102,7 +111,7 @@ mod tests {
     #[test]
     fn a_page_has_every_row_as_data_and_as_text() {
         let rows = rows();
-        let page = page(&machine("Example 9000"), "firndex-lab bench all", &rows).unwrap();
+        let page = page(&machine("Example 9000"), "firndex-lab bench all", "", &rows).unwrap();
         let data = data(&page);
         assert_eq!(data["command"], "firndex-lab bench all");
         assert_eq!(data["rows"], serde_json::to_value(&rows).unwrap());
@@ -122,7 +131,7 @@ mod tests {
         for (contenders, has_others) in [(&alone[..], false), (&CONTENDERS, true), (&[], false)] {
             let rows: Vec<Row> =
                 contenders.iter().map(|name| Row::new("micro", "insert", *name)).collect();
-            let page = page(&machine("Example 9000"), "", &rows).unwrap();
+            let page = page(&machine("Example 9000"), "", "", &rows).unwrap();
             assert_eq!(data(&page)["has_others"], has_others, "{contenders:?}");
         }
         // The script says it only then.
@@ -133,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_page_needs_nothing_else() {
-        let page = page(&machine("Example 9000"), "firndex-lab bench all", &rows()).unwrap();
+        let page = page(&machine("Example 9000"), "firndex-lab bench all", "", &rows()).unwrap();
         // The namespace of SVG is no link.
         let page = page.replacen("\"http://www.w3.org/2000/svg\"", "", 1);
         for outside in ["http:", "https:", "src=", "@import", "url(", "<link", "fetch("] {
@@ -177,7 +186,7 @@ mod tests {
             row.contender = format!("{}{hostile}", row.contender);
             row.medium = Some(hostile.into());
         }
-        let page = page(&machine(hostile), hostile, &rows).unwrap();
+        let page = page(&machine(hostile), hostile, "", &rows).unwrap();
         let data = data(&page);
         assert_eq!(data["command"], hostile);
         assert_eq!(data["rows"], serde_json::to_value(&rows).unwrap());
@@ -200,7 +209,7 @@ mod tests {
                 ];
                 fields.into_iter().for_each(|field| *field = Some(odd));
             }
-            let page = page(&machine("Example 9000"), "", &rows).unwrap();
+            let page = page(&machine("Example 9000"), "", "", &rows).unwrap();
             assert_eq!(data(&page)["rows"][0]["ops_per_s"], Value::Null);
             let text = between(&page, "<pre>", "</pre>").to_lowercase();
             let words: Vec<&str> = text.split(|c: char| !c.is_alphabetic()).collect();
@@ -210,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_page_of_no_rows_is_whole() {
-        let page = page(&machine("Example 9000"), "firndex-lab bench micro", &[]).unwrap();
+        let page = page(&machine("Example 9000"), "firndex-lab bench micro", "", &[]).unwrap();
         assert_eq!(data(&page)["rows"], Value::Array(Vec::new()));
     }
 
@@ -219,10 +228,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("report.html");
         let machine = machine("Example 9000");
-        write(&path, &machine, "", &rows()).unwrap();
-        assert_eq!(fs::read_to_string(&path).unwrap(), page(&machine, "", &rows()).unwrap());
+        write(&path, &machine, "", "", &rows()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), page(&machine, "", "", &rows()).unwrap());
         let missing = directory.path().join("missing").join("report.html");
-        let error = write(&missing, &machine, "", &rows()).unwrap_err().to_string();
+        let error = write(&missing, &machine, "", "", &rows()).unwrap_err().to_string();
         assert!(error.contains("missing"), "{error}");
     }
 }

@@ -116,3 +116,53 @@ pub trait Map: Sync {
         None
     }
 }
+
+impl Map for Box<dyn Map> {
+    fn get(&self, key: u64) -> Option<u64> {
+        (**self).get(key)
+    }
+
+    fn insert(&self, key: u64, value: u64) -> bool {
+        (**self).insert(key, value)
+    }
+
+    fn update(&self, key: u64, value: u64) -> bool {
+        (**self).update(key, value)
+    }
+
+    fn upsert(&self, key: u64, value: u64) -> bool {
+        (**self).upsert(key, value)
+    }
+
+    fn remove(&self, key: u64) -> bool {
+        (**self).remove(key)
+    }
+
+    fn batched(&self) -> Batched {
+        (**self).batched()
+    }
+
+    fn get_many(&self, keys: &[u64], out: &mut [Option<u64>]) {
+        (**self).get_many(keys, out);
+    }
+
+    fn insert_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) {
+        (**self).insert_many(pairs, out);
+    }
+
+    fn update_many(&self, pairs: &[(u64, u64)], out: &mut [Option<u64>]) {
+        (**self).update_many(pairs, out);
+    }
+
+    fn remove_many(&self, keys: &[u64], out: &mut [Option<u64>]) {
+        (**self).remove_many(keys, out);
+    }
+
+    fn facts(&self) -> Option<Facts> {
+        (**self).facts()
+    }
+
+    fn failure(&self) -> Option<Failure> {
+        (**self).failure()
+    }
+}

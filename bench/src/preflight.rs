@@ -5,9 +5,8 @@ use crate::contender::Contender;
 use crate::ground::BYTES_PER_PAIR;
 use crate::medium::Medium;
 use crate::options::Options;
-use crate::suite::{PAPERS, Paper, open, pairs, paper_of};
+use crate::suite::{open, pairs};
 use anyhow::{Context, Result, ensure};
-use firndex::Engine;
 use std::fs;
 use std::path::Path;
 
@@ -18,12 +17,6 @@ pub(crate) fn check(
     contenders: &[Box<dyn Contender>],
 ) -> Result<()> {
     check_names(options, contenders)?;
-    if let Some(engine) = paper_of(suite).and_then(Paper::engine).map(Engine::name) {
-        ensure!(
-            options.engines.is_empty() || options.engines.iter().any(|name| name == engine),
-            "suite {engine} is about engine {engine}, and --engines leaves it out"
-        );
-    }
     for path in [&options.json, &options.html].into_iter().flatten() {
         check_writable(path)?;
     }
@@ -46,9 +39,7 @@ pub(crate) fn check(
     if matches!(suite, Suite::Open | Suite::All) {
         open::check(&options.openings(), &options.directory())?;
     }
-    let papers = PAPERS.iter().filter(|paper| [paper.suite, Suite::All].contains(&suite));
-    let bytes_per_pair = papers.map(|paper| paper.bytes_per_pair).max().unwrap_or(BYTES_PER_PAIR);
-    check_memory(pairs, bytes_per_pair)
+    check_memory(pairs, BYTES_PER_PAIR)
 }
 
 fn check_names(options: &Options, contenders: &[Box<dyn Contender>]) -> Result<()> {
@@ -66,13 +57,13 @@ fn check_names(options: &Options, contenders: &[Box<dyn Contender>]) -> Result<(
 }
 
 /// Leaves an existing file unchanged, and an empty file if there was none.
-fn check_writable(path: &Path) -> Result<()> {
+pub(crate) fn check_writable(path: &Path) -> Result<()> {
     let opened = fs::OpenOptions::new().append(true).create(true).open(path);
     opened.map(|_| ()).with_context(|| format!("writing {}", path.display()))
 }
 
 /// A run needs at least what a table and the list of its keys take at once.
-fn check_memory(pairs: u64, bytes_per_pair: u64) -> Result<()> {
+pub(crate) fn check_memory(pairs: u64, bytes_per_pair: u64) -> Result<()> {
     let needed = pairs.saturating_mul(bytes_per_pair + 8);
     let Some(available) = available_bytes() else { return Ok(()) };
     ensure!(

@@ -3,7 +3,7 @@
 use crate::bar::Bar;
 use crate::machine::Machine;
 use crate::row::Row;
-use crate::suite::{Claim, PAPERS, durable, open, values};
+use crate::suite::{durable, open, values};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
@@ -55,6 +55,7 @@ const COLUMNS: &[Column] = &[
     ("bytes/pair", |row| number(row.bytes_per_pair, 2)),
     ("writes", |row| number(row.writes, 2)),
     ("stashed", |row| number(row.stashed, 4)),
+    ("cached", |row| percents(row.from_cache)),
     ("paper", |row| number(row.paper, 2)),
     ("kept", |row| part(row.kept)),
     ("after kill -9", |row| row.after_kill.unwrap_or_default().to_owned()),
@@ -90,9 +91,6 @@ pub fn text(out: &mut dyn Write, machine: &Machine, rows: &[Row]) -> Result<()> 
         }
         if suite == values::NAME {
             values::claims::print(rows_of_suite, out)?;
-        }
-        if let Some(paper) = PAPERS.iter().find(|paper| paper.name == suite) {
-            Claim::print(&(paper.claims)(rows_of_suite), out)?;
         }
     }
     Ok(())

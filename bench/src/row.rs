@@ -100,6 +100,8 @@ pub struct Row {
     pub stashed: Option<f64>,
     /// The paper's figure for the row: writes, or bytes per pair.
     pub paper: Option<f64>,
+    /// Part of the look-ups that read nothing in the pool.
+    pub from_cache: Option<f64>,
     /// Part of the time that the threads had a processor. If it is well below 1, others used the machine.
     pub cpu_share: Option<f64>,
     /// Seconds from the beginning of the measurement, for rows of a series.
@@ -221,6 +223,7 @@ fn median_of(group: &[Row]) -> Row {
         bytes_per_pair: median_by(|row| row.bytes_per_pair),
         writes: median_by(|row| row.writes),
         stashed: median_by(|row| row.stashed),
+        from_cache: median_by(|row| row.from_cache),
         cpu_share: median_by(|row| row.cpu_share),
         at_s: median_by(|row| row.at_s),
         ..group[0].clone()

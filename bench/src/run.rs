@@ -10,7 +10,7 @@ use crate::medium::Medium;
 use crate::options::{Flushes, Options, PageSize};
 use crate::row::{self, Row};
 use crate::setting::Setting;
-use crate::suite::{self, Paper, durable, open, paper_of, values};
+use crate::suite::{self, durable, open, values};
 use crate::victim::{self, Obeyed, Order};
 use crate::{html, machine::Machine, preflight, report};
 use anyhow::{Context, Result};
@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Suites in the order in which `all` has them.
-const SUITES: [Suite; 15] = [
+const SUITES: [Suite; 12] = [
     Suite::Ceilings,
     // The space of maps that do not know their size can only be measured in a process that has not measured others.
     Suite::Space,
@@ -34,9 +34,6 @@ const SUITES: [Suite; 15] = [
     Suite::Open,
     Suite::Writes,
     Suite::Durable,
-    Suite::Level,
-    Suite::Rewo,
-    Suite::Pfht,
 ];
 
 impl Suite {
@@ -54,7 +51,7 @@ impl Suite {
     /// Whether its rows are compared with the machine's ceilings.
     fn has_ceilings(self) -> bool {
         let is_of_files = matches!(self, Suite::Values | Suite::Durable | Suite::Open);
-        !is_of_files && !matches!(self, Suite::Space | Suite::Writes) && paper_of(self).is_none()
+        !is_of_files && !matches!(self, Suite::Space | Suite::Writes)
     }
 
     /// The media on which it runs.
@@ -62,9 +59,6 @@ impl Suite {
         match self {
             Suite::Writes => vec![Medium::Count],
             Suite::Durable | Suite::Values | Suite::Open => vec![Medium::Disk],
-            Suite::Level | Suite::Rewo | Suite::Pfht => {
-                paper_of(self).map_or(Vec::new(), |paper| paper.media.to_vec())
-            }
             Suite::Space | Suite::Store => {
                 let is_wanted = |medium: &&Medium| medium.latency().is_none();
                 options.media.iter().filter(is_wanted).copied().collect()
@@ -118,7 +112,7 @@ impl Suite {
             Suite::Store | Suite::LoadFactor | Suite::Writes => contender.engine().is_some(),
             Suite::Resize | Suite::Space => contender.grows(),
             // Measured by itself.
-            Suite::Level | Suite::Rewo | Suite::Pfht | Suite::Ceilings | Suite::All => false,
+            Suite::Ceilings | Suite::All => false,
             _ => true,
         }
     }
@@ -160,7 +154,7 @@ pub fn run(
         report::json(path, &machine, &rows)?;
     }
     if let Some(path) = &options.html {
-        html::write(path, &machine, &command(), &rows)?;
+        html::write(path, &machine, &command(), "", &rows)?;
     }
     Ok(rows)
 }
@@ -174,7 +168,7 @@ fn obey(order: &Order, contenders: &[Box<dyn Contender>]) -> Result<Obeyed> {
 }
 
 /// The command that started this program. Of the program's path it has only the name, which is enough elsewhere.
-fn command() -> String {
+pub(crate) fn command() -> String {
     let mut words: Vec<String> = std::env::args().collect();
     if let Some(program) = words.first_mut()
         && let Some(name) = Path::new(program).file_name()
@@ -225,10 +219,7 @@ impl Runner<'_> {
                         };
                         for value_bytes in suite.value_bytes(self.options) {
                             let setting = with_values(&setting, value_bytes);
-                            rows.extend(match paper_of(suite) {
-                                Some(paper) => self.paper(paper, &setting, &said)?,
-                                None => self.contenders(suite, &setting, &said)?,
-                            });
+                            rows.extend(self.contenders(suite, &setting, &said)?);
                         }
                     }
                 }
@@ -256,20 +247,6 @@ impl Runner<'_> {
             rows.extend(measured.with_context(|| format!("suite {suite_name}, measuring {name}"))?);
         }
         Ok(rows)
-    }
-
-    /// A paper's suite measures its engine and everything that it compares the engine with.
-    fn paper(&self, paper: &Paper, setting: &Setting, said: &str) -> Result<Vec<Row>> {
-        let is_chosen = |contender: &&dyn Contender| match (contender.engine(), paper.engine()) {
-            (Some(chosen), Some(engine)) => chosen == engine,
-            (chosen, _) => chosen.is_some(),
-        };
-        if !self.contenders.iter().any(is_chosen) {
-            return Ok(Vec::new());
-        }
-        let with = if setting.flushes { " with flushes" } else { "" };
-        (self.progress)(&format!("{said}, {}, {} threads{with}", paper.name, setting.threads));
-        (paper.round)(paper.name, setting).with_context(|| format!("suite {}", paper.name))
     }
 
     fn setting(&self, suite: Suite, medium: Medium, threads: usize) -> Setting {
@@ -339,7 +316,6 @@ fn name(suite: Suite) -> &'static str {
         Suite::Space => "space",
         Suite::Writes => "writes",
         Suite::Durable => durable::NAME,
-        Suite::Level | Suite::Rewo | Suite::Pfht => paper_of(suite).map_or("", |paper| paper.name),
         Suite::Ceilings => "ceilings",
         Suite::All => "all",
     }

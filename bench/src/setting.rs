@@ -9,6 +9,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+/// Skew of zipfian requests: YCSB's.
+const SKEW: f64 = 0.99;
+
 /// What one measurement is of.
 #[derive(Debug, Clone)]
 pub struct Setting {
@@ -53,6 +56,31 @@ pub struct Setting {
 }
 
 impl Setting {
+    /// A setting of no pairs on a medium: words, no flushes, one thread, tables that may grow.
+    pub fn of_words(medium: Medium) -> Setting {
+        Setting {
+            medium,
+            directory: std::env::temp_dir(),
+            flushes: false,
+            pairs: 0,
+            capacity: 0,
+            grows: true,
+            load_factor: None,
+            ops: 0,
+            threads: 1,
+            batch: 2,
+            value_bytes: 8,
+            skew: SKEW,
+            seed: 1,
+            grow_from: 0,
+            again: None,
+            durable: Choices::default(),
+            openings: Openings::default(),
+            kept: Arc::default(),
+            ceilings: None,
+        }
+    }
+
     /// A row of this setting.
     pub fn row(&self, suite: &'static str, op: &str, contender: &str) -> Row {
         let durable = if self.flushes { "_durable" } else { "" };

@@ -1,16 +1,13 @@
 //! `firndex-lab bench`: how fast, against what the machine allows?
 
-use std::env;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::Command;
-
-use anyhow::{Context, Result};
+use anyhow::Result;
 use bench::choices::Suite;
 use clap::Args;
-use cli::failure::{Failure, Status};
+use cli::failure::Status;
 use cli::output::{self, Lenient};
 use cli::progress;
+
+use crate::peers;
 
 /// Measure the engines against the machine's ceilings
 ///
@@ -32,9 +29,7 @@ Examples:
   firndex-lab bench values --directory /dev/shm           stores in files, values of 8 to 10,000 bytes
   firndex-lab bench store --peers --directory /dev/shm    the same beside embedded databases
   firndex-lab bench load-factor                           how speed changes as tables fill, and how full they get
-  firndex-lab bench level --html page.html                the figures of a table's own paper
-  firndex-lab bench rewo --pairs 2M --threads 1           the same for another, on slow memory, too
-  firndex-lab bench pfht --pairs 2M --threads 1           classic tables, as in another paper
+  firndex-lab bench micro --engines clht,cceh,iceberg     tables of papers beside an engine
   firndex-lab bench durable --directory . --pairs 8M      what surviving power loss costs, on the disk here
   firndex-lab bench open --pairs 1M,64M --kinds table     opening pools of two sizes, closed, killed, restored
   firndex-lab bench durable --parts puts --peers          durable puts, against embedded stores
@@ -47,44 +42,16 @@ pub(crate) struct Arguments {
     options: bench::Options,
 }
 
-/// What measures other authors' maps, below a checkout's top.
-const PEERS: &str = "peers/run";
-
 pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     if arguments.options.peers {
-        return Err(become_peers());
+        return Err(peers::take_over(&[]));
     }
     let bar = progress::waiting("bench");
-    let mut contenders = bench::table::engines();
-    contenders.extend(bench::classic::tables());
+    let contenders = bench::contenders::all();
     let tell = |what: &str| bar.tell(what.to_owned());
     let mut out = Lenient::new(output::Stdout);
     bench::run(arguments.suite, &arguments.options, &contenders, &mut out, &tell)?;
     drop(bar);
     out.end().map_err(output::unwritten)?;
     Ok(Status::Done)
-}
-
-/// Puts the program that knows the peers into this one's place, with the same arguments; so all
-/// streams and the exit status are its own. Returns only if that fails.
-fn become_peers() -> anyhow::Error {
-    let path = match find_peers() {
-        Ok(path) => path,
-        Err(error) => return error,
-    };
-    // The first two are this program and the command.
-    let error = Command::new(&path).args(env::args_os().skip(2)).exec();
-    anyhow::Error::new(error).context(format!("running {}", path.display()))
-}
-
-/// `peers/run` in the current directory or the nearest above.
-fn find_peers() -> Result<PathBuf> {
-    let dir = env::current_dir().context("finding the current directory")?;
-    let mut paths = dir.ancestors().map(|dir| dir.join(PEERS));
-    Ok(paths.find(|path| path.is_file()).ok_or_else(|| {
-        Failure::new(
-            format!("there is no {PEERS} in {} or above it", dir.display()),
-            "--peers builds other authors' maps: run it in a checkout of firndex",
-        )
-    })?)
 }

@@ -8,6 +8,8 @@ mod completions;
 mod crash;
 mod man;
 mod minutes;
+mod peers;
+mod repro;
 mod torture;
 
 use std::process::ExitCode;
@@ -26,6 +28,7 @@ First steps:
   firndex-lab crash                       crash the engines everywhere, on a simulated machine
   firndex-lab torture                     kill writing processes, on real files
   firndex-lab bench micro                 measure each operation by itself
+  firndex-lab repro                       repeat the papers' measurements
 
 Data goes to stdout, everything else to stderr. Exit status: 0 done, 1 a broken promise, 2 error.";
 
@@ -56,6 +59,7 @@ enum Command {
     Crash(crash::Arguments),
     Torture(torture::Arguments),
     Bench(Box<bench::Arguments>),
+    Repro(Box<repro::Arguments>),
     Completions(completions::Arguments),
     Man(man::Arguments),
     /// The process that `torture` starts and kills
@@ -82,6 +86,7 @@ fn run() -> Result<Status> {
         Command::Crash(arguments) => crash::run(&arguments),
         Command::Torture(arguments) => torture::run(&arguments),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Repro(arguments) => repro::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, command()),
         Command::Man(arguments) => man::run(&arguments, command()),
         Command::TortureVictim(arguments) => victim::run(&arguments),

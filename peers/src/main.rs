@@ -1,6 +1,7 @@
 //! firndex's benchmark over its engines and all peers, in one process and run.
 
 use anyhow::Result;
+use bench::Contender;
 use bench::choices::Suite;
 use clap::Parser;
 use std::io;
@@ -19,7 +20,8 @@ Examples:
   peers/run values --directory /dev/shm               embedded stores, by the size of values, and after a kill
   peers/run open --directory . --pairs 200k           the same stores, closed and opened again
   peers/run durable --parts puts --pairs 1M           embedded stores, on the disk of the directory for temporary files
-  peers/run micro --json rows.json                    the rows, for a program")]
+  peers/run micro --json rows.json                    the rows, for a program
+  peers/run repro level --figure 17                   a paper's figure that has other authors' maps")]
 struct Arguments {
     /// What to measure
     #[arg(value_enum)]
@@ -28,8 +30,27 @@ struct Arguments {
     options: bench::Options,
 }
 
+/// Repeat the measurements of the papers
+///
+/// As `firndex-lab repro`, with libcuckoo and TBB, with which two papers compare.
+#[derive(Parser)]
+struct Papers {
+    #[command(flatten)]
+    options: bench::repro::Options,
+}
+
+/// The first argument that is no suite.
+const REPRO: &str = "repro";
+
 fn main() -> ExitCode {
-    match measure(Arguments::parse()) {
+    let mut words: Vec<_> = std::env::args_os().collect();
+    let done = if words.get(1).is_some_and(|word| word == REPRO) {
+        words.remove(1);
+        repeat(&Papers::parse_from(words))
+    } else {
+        measure(Arguments::parse())
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("peers: {error:#}");
@@ -39,12 +60,23 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure(Arguments { suite, options }: Arguments) -> Result<()> {
-    let mut contenders = bench::table::engines();
-    contenders.extend(bench::classic::tables());
+fn contenders() -> Vec<Box<dyn Contender>> {
+    let mut contenders = bench::contenders::all();
     contenders.extend(peers::contenders());
     contenders.extend(peers::disk::contenders());
-    let tell = |what: &str| eprintln!("{what}");
-    bench::run(suite, &options, &contenders, &mut io::stdout(), &tell)?;
+    contenders
+}
+
+fn tell(what: &str) {
+    eprintln!("{what}");
+}
+
+fn measure(Arguments { suite, options }: Arguments) -> Result<()> {
+    bench::run(suite, &options, &contenders(), &mut io::stdout(), &tell)?;
+    Ok(())
+}
+
+fn repeat(Papers { options }: &Papers) -> Result<()> {
+    bench::repro::run(options, &contenders(), &mut io::stdout(), &tell)?;
     Ok(())
 }

@@ -91,6 +91,11 @@ impl<'a, M: Map> Phases<'a, M> {
         Phases { map, setting, pairs: 0, next_version: 0 }
     }
 
+    /// Pairs stored so far.
+    pub(crate) fn pairs(&self) -> u64 {
+        self.pairs
+    }
+
     fn phase(&mut self, name: &str, workload: Ycsb) -> Result<Row> {
         let Setting { seed, skew, threads, flushes, ceilings, .. } = *self.setting;
         let (op, ops) = (name_of(workload), ops_of(workload, self.setting));

@@ -3,7 +3,7 @@
 use crate::{by, engines, has_ratio, options, run, run_with};
 use bench::Opener;
 use bench::choices::Suite;
-use bench::suite::PAPERS;
+use bench::paper::PAPERS;
 use bench::{Contender, Facts, Failure, Map, Medium, Row, Setting};
 use firndex::Engine;
 use std::collections::HashMap;

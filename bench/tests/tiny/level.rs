@@ -1,6 +1,6 @@
-//! Suite `level`: the figures that the Level hashing paper has of itself.
+//! The figures that the Level hashing paper has of itself.
 
-use crate::{by, is_positive, of, run};
+use crate::{by, is_positive, of, repeat, run};
 use bench::Row;
 use bench::choices::Suite;
 
@@ -10,14 +10,13 @@ fn load_factors(rows: &[&Row]) -> Vec<f64> {
 
 #[test]
 fn searches_are_measured_between_six_expansions() {
-    let rows = run(Suite::Level, "--pairs 60k --flushes none");
+    let rows = repeat("level --scale 0.0006 --figure 5").rows;
     for op in ["get_hit", "get_miss"] {
-        for threads in [1, 2] {
+        {
             let contenders = ["level-static", "level-dynamic", "level-fingerprints"];
             let [one, other, third] = contenders.map(|contender| {
                 let found = by(&rows, contender, op);
-                let is_timed =
-                    |row: &&Row| row.threads == Some(threads) && row.lines_read.is_none();
+                let is_timed = |row: &&Row| row.lines_read.is_none();
                 found.into_iter().filter(is_timed).collect::<Vec<_>>()
             });
             let points = |rows: &[&Row]| -> Vec<_> {
@@ -48,7 +47,7 @@ fn searches_are_measured_between_six_expansions() {
 
 #[test]
 fn lines_that_searches_read_are_counted() {
-    let rows = run(Suite::Level, "--pairs 60k --flushes none");
+    let rows = repeat("level --scale 0.0006 --figure 5").rows;
     let lines_read = |variant, op, expansions, load: f64| {
         let found = by(&rows, variant, op).into_iter().find(|row| {
             row.medium.as_deref() == Some("count")
@@ -70,7 +69,7 @@ fn lines_that_searches_read_are_counted() {
 
 #[test]
 fn load_factors_rise_with_each_design_decision() {
-    let rows = run(Suite::Level, "--pairs 60k --flushes none");
+    let rows = repeat("level --scale 0.0006 --figure 2 --figure 4").rows;
     let variants = ["level-d1", "level-d1-d2", "level-d1-d2-d3", "level-d1-d2-d3-d4"];
     let full = variants.map(|variant| {
         let found = by(&rows, variant, "full");
@@ -96,18 +95,20 @@ fn load_factors_rise_with_each_design_decision() {
 
 #[test]
 fn expansion_in_place_stands_beside_a_full_rehash() {
-    let rows = run(Suite::Level, "");
-    for suffix in ["", "_durable"] {
-        let one = |op: &str| {
-            let found = by(&rows, "level", &format!("{op}{suffix}"));
+    let rows = repeat("level --scale 0.0006 --figure 15").rows;
+    let ops = ["expand", "shrink"].into_iter().flat_map(|op| [(op, ""), (op, "_durable")]);
+    for (op, suffix) in ops {
+        let one = |how: &str| {
+            let found = by(&rows, "level", &format!("{op}_{how}{suffix}"));
             assert_eq!((found.len(), found[0].threads), (1, Some(1)), "by one thread, once");
             found[0]
         };
-        let (rehash, in_place) = (one("expand_full_rehash"), one("expand_in_place"));
+        let (rehash, in_place) = (one("full_rehash"), one("in_place"));
         for row in [rehash, in_place] {
             let rate = row.pairs.unwrap() as f64 / row.took_s.unwrap();
             assert!((rate / row.ops_per_s.unwrap() - 1.0).abs() < 1e-6, "{row:?}");
-            assert!((0.8..=0.85).contains(&row.load_factor.unwrap()), "{row:?}");
+            let load_factor = if op == "expand" { 0.85 } else { 0.3 };
+            assert_eq!(row.load_factor, Some(load_factor), "{row:?}");
         }
         assert_eq!((in_place.ceiling, rehash.ceiling), (rehash.ops_per_s, None));
         let ratio = rehash.took_s.unwrap() / in_place.took_s.unwrap();
@@ -117,13 +118,10 @@ fn expansion_in_place_stands_beside_a_full_rehash() {
 
 #[test]
 fn updates_are_measured_at_growing_load_factors() {
-    let rows = run(Suite::Level, "--pairs 60k --flushes real");
-    assert!(rows.iter().all(|row| row.op.ends_with("_durable")), "what is not flushed is not here");
+    let rows = repeat("level --scale 0.0006 --figure 12").rows;
     for variant in ["level-log-free", "level-logged", "level-in-place"] {
-        for threads in [1, 2] {
+        {
             let found = by(&rows, variant, "update_durable");
-            let found: Vec<_> =
-                found.into_iter().filter(|row| row.threads == Some(threads)).collect();
             assert!(found.iter().all(|row| is_positive(row.mean_ns)));
             let load_factors = load_factors(&found);
             assert!((8..=9).contains(&load_factors.len()), "{load_factors:?}");
@@ -136,7 +134,7 @@ fn updates_are_measured_at_growing_load_factors() {
 
 #[test]
 fn updates_that_need_no_record_are_counted() {
-    let rows = run(Suite::Level, "--pairs 60k --flushes none");
+    let rows = repeat("level --scale 0.0006 --figure 8").rows;
     assert!(of(&rows, "update_log_free").iter().all(|row| row.medium.as_deref() == Some("count")));
     let by_slots = ["level-2-slots", "level-4-slots", "level-8-slots"].map(|variant| {
         let found = by(&rows, variant, "update_log_free");

@@ -7,6 +7,7 @@ mod full;
 mod iceberg;
 mod level;
 mod open;
+mod papers;
 mod pfht;
 mod refusals;
 mod rewo;
@@ -58,6 +59,21 @@ fn run_with(
 
 fn run(suite: Suite, arguments: &str) -> Vec<Row> {
     run_with(suite, &options(arguments), &bench::table::engines()).unwrap()
+}
+
+#[derive(Parser)]
+struct Papers {
+    #[command(flatten)]
+    options: bench::repro::Options,
+}
+
+/// What `firndex-lab repro` does with these arguments, on two threads. An underscore is a space in an argument.
+fn repeat(arguments: &str) -> bench::repro::Report {
+    let words = format!("repro --threads 2 {arguments}");
+    let words = words.split(' ').map(|word| word.replace('_', " "));
+    let options = Papers::parse_from(words).options;
+    let contenders = bench::contenders::all();
+    bench::repro::run(&options, &contenders, &mut Vec::new(), &|_| ()).unwrap()
 }
 
 /// The rows of an operation; there must be some.

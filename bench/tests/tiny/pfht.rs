@@ -1,13 +1,14 @@
-//! The suite of classic tables beside the paper's own.
+//! Classic tables beside the PFHT paper's own.
 
-use crate::{by, has_rate, is_positive, options, run, run_with};
+use crate::{by, has_rate, is_positive, options, repeat, run_with};
 use baselines::Kind;
 use bench::choices::Suite;
+use bench::paper::Verdict;
 use bench::{Medium, Row};
 
 const LOADS: [&str; 2] = ["90", "95"];
 /// Those that fill a small table to 0.95.
-const FILLING: [&str; 5] = ["probing", "probing-shift", "cuckoo-2-8", "cuckoo-3-4", "chained"];
+const FILLING: [&str; 5] = ["probing", "probing-shift", "pfht-paper", "cuckoo-3-4", "chained"];
 
 fn writes(rows: &[Row], contender: &str, op: &str) -> f64 {
     by(rows, contender, op)[0].writes.unwrap()
@@ -15,7 +16,7 @@ fn writes(rows: &[Row], contender: &str, op: &str) -> f64 {
 
 #[test]
 fn every_table_goes_through_both_workloads() {
-    let rows = run(Suite::Pfht, "--flushes none --threads 1 --pairs 8k");
+    let rows = repeat("pfht --scale 0.00032 --figure 2").rows;
     for load in LOADS {
         for name in FILLING {
             for op in
@@ -38,7 +39,7 @@ fn every_table_goes_through_both_workloads() {
         for workload in ["wo", "wh"] {
             let op = format!("insert_{workload}_{load}");
             assert_eq!(writes(&rows, "probing", &op), 4.0);
-            assert!(writes(&rows, "cuckoo-2-8", &op) > 4.0);
+            assert!(writes(&rows, "cuckoo-3-4", &op) > 4.0);
             assert_eq!(by(&rows, "probing", &op)[0].paper, Some(4.0));
         }
         assert_eq!(by(&rows, "probing", &format!("memory_{load}"))[0].bytes_per_pair, Some(16.0));
@@ -51,7 +52,7 @@ fn every_table_goes_through_both_workloads() {
 
 #[test]
 fn slow_writes_are_paid_for_and_caches_keep_their_load() {
-    let rows = run(Suite::Pfht, "--flushes real --threads 1 --pairs 8k");
+    let rows = repeat("pfht --scale 0.00032 --figure 3 --figure 5").rows;
     let medium = Medium::Delay { read_ns: 0, write_back_ns: 150 }.to_string();
     for name in ["probing", "cuckoo-3-4"] {
         for load in LOADS {
@@ -91,18 +92,15 @@ fn classic_tables_are_contenders() {
 }
 
 #[test]
-fn what_the_paper_says_is_printed_beside_it() {
-    let options = options("--flushes none --threads 1 --pairs 8k");
-    let mut text = Vec::new();
-    let engines = bench::table::engines();
-    bench::run(Suite::Pfht, &options, &engines, &mut text, &|_| ()).unwrap();
-    let text = String::from_utf8(text).unwrap();
-    let claims: Vec<&str> = text.lines().filter(|line| line.starts_with("table 2")).collect();
-    assert_eq!(claims.len(), 6, "{text}");
-    let probing = "table 2, writes per insertion: probing: 4.00, 4.00, 4.00, 4.00 (wo_90, wo_95, wh_90, wh_95)";
-    let after = text.split_once(probing).unwrap().1;
-    let expected = "\n    measured: 4.00, 4.00, 4.00, 4.00\n    as in the paper: yes\n";
-    assert!(after.starts_with(expected), "{text}");
-    // The figures with flushes were not asked for.
-    assert!(!text.contains("figure 3, pcm: linear"), "{text}");
+fn what_the_paper_says_stands_beside_what_was_measured() {
+    let report = repeat("pfht --scale 0.00032 --figure 2 --figure table_2");
+    let claims = &report.papers[0].claims;
+    assert!(
+        claims.iter().all(|claim| ["figure 2", "table 2"].contains(&claim.place)),
+        "{claims:?}"
+    );
+    let probing = claims.iter().find(|claim| claim.says.contains("linear probing")).unwrap();
+    assert_eq!((probing.place, probing.verdict), ("table 2", Verdict::Yes));
+    let same = "wo_90 4.00 (4.00), wo_95 4.00 (4.00), wh_90 4.00 (4.00), wh_95 4.00 (4.00)";
+    assert_eq!((probing.measured().as_str(), probing.judged().as_str()), (same, "yes"));
 }

@@ -3,7 +3,6 @@
 use crate::options;
 use bench::Options;
 use bench::choices::Suite;
-use bench::suite::PAPERS;
 use clap::Parser;
 use firndex::Engine;
 use std::path::Path;
@@ -25,10 +24,6 @@ fn what_cannot_work_is_refused_before_anything_is_measured() {
     for suite in [Suite::Resize, Suite::All] {
         let message = refusal(suite, &options("--grow-from 4000"));
         assert!(message.contains("--grow-from 4000"), "{message}");
-    }
-    for paper in PAPERS.into_iter().filter(|paper| paper.engine().is_some()) {
-        let message = refusal(paper.suite, &options(&format!("--engines {first}")));
-        assert!(message.contains(&format!("about engine {}", paper.name)), "{message}");
     }
     let missing = Path::new("/nowhere/at/all");
     let files = [

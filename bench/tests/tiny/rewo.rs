@@ -1,19 +1,19 @@
-//! Suite `rewo`: the figures of the Rewo-Hash paper.
+//! The figures of the Rewo-Hash paper.
 
-use crate::{by, engines, has_percentiles, has_rate, is_positive, of, run};
+use crate::{by, engines, has_percentiles, has_rate, is_positive, of, repeat};
 use bench::Row;
-use bench::choices::Suite;
 use std::sync::LazyLock;
 use workload::effort;
 
 /// So many pairs that counts are steady. Measured once: it takes longer than all that is asserted of it.
 static MANY: LazyLock<Vec<Row>> =
-    LazyLock::new(|| run(Suite::Rewo, "--pairs 60k --flushes none --threads 1"));
+    LazyLock::new(|| repeat("rewo --scale 0.0015 --figure section_5.1").rows);
 
 /// Rewo-Hash as in the paper and without a cached table, and all other engines.
 fn lineup() -> Vec<&'static str> {
     let others = engines().filter(|name| *name != "rewo");
-    ["rewo-c8", "rewo-c0"].into_iter().chain(others).collect()
+    let beside = ["level-paper", "cceh"];
+    ["rewo-c8", "rewo-c0"].into_iter().chain(others).chain(beside).collect()
 }
 
 /// An operation's rows on one medium with so many threads, in the order of their steps.
@@ -40,11 +40,12 @@ fn are_near(found: &[f64], expected: &[f64]) -> bool {
 
 #[test]
 fn searches_are_measured_as_tables_fill() {
-    let rows = run(Suite::Rewo, "--flushes none");
+    let rows = repeat("rewo --scale 0.0001 --figure 10").rows;
+    let alone = ["pfht-paper-unlogged", "path-unlogged"];
     for op in ["get_hit_zipf", "get_hit_uniform", "get_miss"] {
-        for contender in lineup() {
-            for (medium, threads) in [("dram", 1), ("dram", 2), ("optane", 1), ("optane", 2)] {
-                let found = series(&rows, contender, op, medium, threads);
+        for contender in lineup().into_iter().chain(alone) {
+            for medium in ["dram", "optane"] {
+                let found = series(&rows, contender, op, medium, 1);
                 assert!(are_near(&load_factors(&found), &[0.2, 0.4, 0.6, 0.8]), "{found:?}");
                 assert!(found.iter().all(|row| has_percentiles(row) && has_rate(row)));
                 let of_rate =
@@ -57,7 +58,7 @@ fn searches_are_measured_as_tables_fill() {
             .into_iter()
             .filter(|row| ["rewo-full", "rewo-c1"].contains(&&*row.contender))
             .collect();
-        assert_eq!(whole.len(), 4 * 4, "one of the two at each load factor");
+        assert_eq!(whole.len(), 2 * 4, "one of the two at each load factor");
     }
     // A fifth of the pairs has room in a cached table that is as large.
     assert_eq!(series(&rows, "rewo-full", "get_miss", "optane", 1)[0].step, Some(0));
@@ -67,8 +68,8 @@ fn searches_are_measured_as_tables_fill() {
 /// bound, and for nothing else. That a full cached table hides the medium, the engine's own tests show by counting.
 #[test]
 fn optane_is_waited_for_where_nothing_is_cached() {
-    let size = if effort::is_whole() { "--ops 160k" } else { "--engines rewo --ops 40k" };
-    let rows = run(Suite::Rewo, &format!("{size} --pairs 60k --flushes none --threads 1"));
+    let scale = if effort::is_whole() { "0.0015" } else { "0.0005" };
+    let rows = repeat(&format!("rewo --scale {scale} --figure 11")).rows;
     let found = series(&rows, "rewo-c0", "get_hit_uniform", "optane", 1);
     assert_eq!(found.len(), 4);
     for row in found {
@@ -78,12 +79,14 @@ fn optane_is_waited_for_where_nothing_is_cached() {
 
 #[test]
 fn changes_are_measured_in_emptier_and_fuller_tables() {
-    let rows = run(Suite::Rewo, "--flushes real --pairs 20k");
-    assert!(rows.iter().all(|row| row.op.ends_with("_durable")), "what is not flushed is not here");
+    let figures = "--figure 12 --figure 13 --figure 14 --figure 15 --figure 16";
+    let rows = repeat(&format!("rewo --scale 0.0005 {figures}")).rows;
+    let mut timed = rows.iter().filter(|row| row.mean_ns.is_some() && row.op != "full");
+    assert!(timed.all(|row| row.op.ends_with("_durable")), "changes are flushed");
     for op in ["insert_durable", "update_durable", "remove_durable"] {
         for contender in lineup() {
-            for (medium, threads) in [("dram", 1), ("dram", 2), ("optane", 1), ("optane", 2)] {
-                let found = series(&rows, contender, op, medium, threads);
+            for medium in ["dram", "optane"] {
+                let found = series(&rows, contender, op, medium, 1);
                 assert!(are_near(&load_factors(&found), &[0.2, 0.8]), "{found:?}");
                 assert!(found.iter().all(|row| has_percentiles(row) && is_positive(row.mean_ns)));
             }
@@ -96,7 +99,7 @@ fn changes_are_measured_in_emptier_and_fuller_tables() {
             assert!(found.iter().all(|row| has_rate(row)), "{found:?}");
         }
         for law in ["zipf", "uniform"] {
-            for contender in ["rewo-c0", "rewo-c8", "rewo-c4", "rewo-c2", "rewo-c1"] {
+            for contender in ["rewo-c0", "rewo-c8", "rewo-c4", "rewo-c2", "rewo-c1", "cceh"] {
                 let found = by(&rows, contender, &format!("cached_{letter}_{law}_durable"));
                 assert_eq!((found.len(), found[0].medium.as_deref()), (1, Some("optane")));
                 assert!(has_rate(found[0]) && is_positive(found[0].mean_ns));
@@ -109,7 +112,7 @@ fn changes_are_measured_in_emptier_and_fuller_tables() {
     assert!(doubled.len() > 2 && doubled.contains(&"rewo-c8") && doubled.contains(&"rewo-c0"));
     for contender in doubled {
         let found = by(&rows, contender, "double_durable");
-        assert_eq!(found.iter().map(|row| row.threads).collect::<Vec<_>>(), [Some(1); 2]);
+        assert_eq!(found.iter().map(|row| row.threads).collect::<Vec<_>>(), [Some(1)]);
         for row in found {
             let rate = row.pairs.unwrap() as f64 / row.took_s.unwrap();
             assert!((rate / row.ops_per_s.unwrap() - 1.0).abs() < 1e-6, "{row:?}");
@@ -118,21 +121,19 @@ fn changes_are_measured_in_emptier_and_fuller_tables() {
         for op in ["during_reads_durable", "during_updates_durable"] {
             let found = by(&rows, contender, op);
             let is_held = |row: &&Row| is_positive(row.ratio) && is_positive(row.took_s);
-            assert!(found.len() == 2 && found.iter().all(is_held), "{found:?}");
+            assert!(found.len() == 1 && found.iter().all(is_held), "{found:?}");
         }
     }
 }
 
 #[test]
 fn recovery_is_measured_with_and_without_a_refill() {
-    let rows = run(Suite::Rewo, "--flushes none");
+    let rows = repeat("rewo --scale 0.0001 --figure section_3.7").rows;
     for medium in ["dram", "optane"] {
-        for threads in [1, 2] {
-            for contender in ["rewo-c0", "rewo-c1"] {
-                let found = series(&rows, contender, "open", medium, threads);
-                assert_eq!(found.len(), 1);
-                assert!(has_rate(found[0]) && is_positive(found[0].took_s));
-            }
+        for contender in ["rewo-c0", "rewo-c1"] {
+            let found = series(&rows, contender, "open", medium, 1);
+            assert_eq!(found.len(), 1);
+            assert!(has_rate(found[0]) && is_positive(found[0].took_s));
         }
         let refills = series(&rows, "rewo-c1", "refill", medium, 1);
         assert!(refills.len() == 1 && has_rate(refills[0]), "by one thread, once");
@@ -165,7 +166,8 @@ fn lines_blocks_flushes_and_fences_are_counted() {
         let removal = one(contender, "remove_to_80");
         assert_eq!([removal.lines_written, removal.flushes, removal.fences], [Some(1.0); 3]);
         let lines_read = |op: &str| one(contender, op).lines_read.unwrap();
-        assert!((1.0..1.4).contains(&lines_read("get_hit_to_80")));
+        let hit = lines_read("get_hit_to_80");
+        assert!((1.0..1.5).contains(&hit), "{contender}: {hit}");
         assert!(lines_read("get_miss_to_80") < 0.2);
         let double = one(contender, "double");
         assert!(is_positive(double.blocks_written) && double.blocks_written.unwrap() < 1.0);

@@ -209,7 +209,12 @@ fn every_site_in_the_source_is_on_trial() {
         let is_rare = path.ends_with("dash/openings.rs");
         // It promises nothing after a crash.
         let is_for_time = path.ends_with("unlogged.rs");
-        if is_elsewhere || is_rare || is_for_time || path.contains("/medium/") || path.contains("tests") {
+        if is_elsewhere
+            || is_rare
+            || is_for_time
+            || path.contains("/medium/")
+            || path.contains("tests")
+        {
             continue;
         }
         let source = source(&path);

@@ -1,0 +1,14 @@
+//! All contenders that are built without other authors' code.
+
+use crate::contender::Contender;
+use crate::paper::level;
+use crate::{classic, table, threaded};
+
+/// firndex's engines, and the tables of papers that lie in [`baselines`].
+pub fn all() -> Vec<Box<dyn Contender>> {
+    let mut all = table::engines();
+    all.extend(classic::tables());
+    all.extend(threaded::tables());
+    all.push(level::as_in_paper());
+    all
+}
