@@ -69,8 +69,12 @@ impl Pfht {
         (usize::from(first.is_some()) + empty.count(), first)
     }
 
-    /// Sets the cell that moves one pair of these buckets to its other bucket; returns the slot that it leaves.
-    fn displace<M: Medium>(&self, region: &mut Region<M>, buckets: [u64; 2]) -> Option<Offset> {
+    /// A pair of these buckets whose other bucket has an empty slot: where it is, what it is, where it may go.
+    fn movable<M: Medium>(
+        &self,
+        region: &Region<M>,
+        buckets: [u64; 2],
+    ) -> Option<(Offset, (u64, u64), Offset)> {
         let movable = |bucket: u64, at: Offset| {
             let pair = region.load_pair(at);
             let [one, other] = self.choices(pair.0);
@@ -78,9 +82,7 @@ impl Pfht {
             Some((at, pair, self.room(region, alternative).1?))
         };
         let of_bucket = |bucket| self.slots(region, bucket).find_map(|at| movable(bucket, at));
-        let (at, (key, value), empty) = buckets.into_iter().find_map(of_bucket)?;
-        region.set_pair(empty, key, value);
-        Some(at)
+        buckets.into_iter().find_map(of_bucket)
     }
 }
 
@@ -109,13 +111,17 @@ impl Scheme for Pfht {
         let [(count, one), (other_count, other)] = buckets.map(|bucket| self.room(region, bucket));
         let takes_one = count > other_count || (count == other_count && self.dice.below(2) == 0);
         let empty = if takes_one { one.or(other) } else { other.or(one) };
-        match empty.or_else(|| self.displace(region, buckets)) {
-            Some(at) => {
-                region.set_pair(at, key, value);
-                Ok(())
-            }
-            None => self.stash.place(region, key, value),
+        if let Some(at) = empty {
+            region.set_pair(at, key, value);
+            return Ok(());
         }
+        let Some((at, moved, destination)) = self.movable(region, buckets) else {
+            return self.stash.place(region, key, value);
+        };
+        // The last cell is written first where there is no log.
+        region.set_pair(at, key, value);
+        region.set_pair(destination, moved.0, moved.1);
+        Ok(())
     }
 
     fn erase<M: Medium>(&mut self, region: &mut Region<M>, key: u64, at: Offset) {

@@ -9,8 +9,8 @@
 //!   emptied before the next comes there, which is one more flush and fence.
 //!
 //! A crash can leave a pair that moves in both of its slots, as in the paper, which does not say how it is found.
-//! Nothing here finds it: these tables are for comparisons of time, and no crash laboratory runs them. Chained and
-//! array hash change several words at a time, and are not made for this.
+//! Nothing here finds it. A stash, chained and array hash change several words at a time, of which a crash can leave
+//! some. So these tables are for comparisons of time, and no crash laboratory runs them.
 
 use crate::region::{Record, Region};
 use crate::table::EMPTY;
@@ -30,7 +30,7 @@ impl<M: Medium> Region<M> {
                 medium.flush(cell.at);
                 medium.fence();
             }
-            cell.store_key_last(&**medium);
+            cell.store_in_order(&**medium);
             medium.flush(cell.at);
             medium.fence();
         }
@@ -44,10 +44,19 @@ impl Record {
         self.is_pair.then_some(self.words[0])
     }
 
-    fn store_key_last<M: Medium>(&self, medium: &M) {
-        if self.is_pair {
-            medium.store(self.at.word(1), self.words[1]);
+    /// The key comes last, or first where it empties the slot.
+    fn store_in_order<M: Medium>(&self, medium: &M) {
+        let store_value = || {
+            if self.is_pair {
+                medium.store(self.at.word(1), self.words[1]);
+            }
+        };
+        if self.key() == Some(EMPTY) {
+            medium.store_release(self.at, EMPTY);
+            store_value();
+        } else {
+            store_value();
+            medium.store_release(self.at, self.words[0]);
         }
-        medium.store_release(self.at, self.words[0]);
     }
 }

@@ -264,3 +264,20 @@ fn without_a_log_a_change_writes_each_cell_once() {
         compare(kind, &*table, &model);
     }
 }
+
+/// A stash changes several words at a time, one of which may be 0.
+#[test]
+fn without_a_log_a_stash_keeps_its_pairs() {
+    let shape = Shape { stash: 500, width: 2, ..Shape::new(Kind::Pfht, 4000, 3) };
+    let mut table = create_unlogged(dram(), &shape).unwrap();
+    let mut model = HashMap::new();
+    for key in 1..=3900 {
+        assert_eq!((table.insert(key, !key), model.insert(key, !key)), (Ok(None), None));
+        if key % 3 == 0 {
+            assert_eq!(table.remove(key / 3), model.remove(&(key / 3)));
+        }
+        assert_eq!(table.get(key), Some(!key));
+    }
+    assert!(table.stashed() > 0);
+    compare(Kind::Pfht, &*table, &model);
+}

@@ -19,8 +19,9 @@ const STASH_PERCENT: u64 = 3;
 
 /// Ends the names of tables whose changes have no log ([`baselines::unlogged`]).
 pub(crate) const UNLOGGED: &str = "-unlogged";
-/// What Zuo et al. and Li and Huang compare in that way.
-const WITHOUT_A_LOG: [Kind; 3] = [Kind::Cuckoo24, Kind::Path, Kind::Pfht];
+/// What Zuo et al. and Li and Huang compare in that way. The former have buckets of 4 slots only.
+const WITHOUT_A_LOG: [(Kind, Option<u64>); 4] =
+    [(Kind::Cuckoo24, None), (Kind::Path, None), (Kind::Pfht, None), (Kind::Pfht, Some(4))];
 
 thread_local! {
     /// The tables that this thread opened, under their numbers.
@@ -37,12 +38,12 @@ struct Classic {
 }
 
 impl Classic {
-    fn open(kind: Kind, commit: Commit, setting: &Setting) -> Result<Classic> {
+    fn open(named: Named, setting: &Setting) -> Result<Classic> {
+        let Named { kind, width, commit } = named;
         let slots = setting.capacity * 100 / LOAD_PERCENT + 1;
-        let shape = Shape {
-            stash: slots * STASH_PERCENT / 100 + 1,
-            ..Shape::new(kind, slots, setting.seed)
-        };
+        let shape = Shape::new(kind, slots, setting.seed);
+        let stash = slots * STASH_PERCENT / 100 + 1;
+        let shape = Shape { stash, width: width.unwrap_or(shape.width), ..shape };
         let table = match setting.medium {
             Medium::Dram => create(commit, flushed_memory(setting.flushes)?, &shape)?,
             Medium::Count => create(commit, counted_memory()?, &shape)?,
@@ -139,7 +140,16 @@ fn create<M: pmem::Medium>(
     }
 }
 
-fn contender(name: String, kind: Kind, commit: Commit) -> Box<dyn Contender> {
+/// A table as it is asked for by name.
+#[derive(Clone, Copy)]
+struct Named {
+    kind: Kind,
+    /// Another width than its paper's.
+    width: Option<u64>,
+    commit: Commit,
+}
+
+fn contender(name: String, named: Named) -> Box<dyn Contender> {
     Box::new(Opener {
         name,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -150,14 +160,20 @@ fn contender(name: String, kind: Kind, commit: Commit) -> Box<dyn Contender> {
         lies_on: |medium, _| {
             matches!(medium, Medium::Dram | Medium::Count) || medium.latency().is_some()
         },
-        open: move |setting: &Setting| Classic::open(kind, commit, setting),
+        open: move |setting: &Setting| Classic::open(named, setting),
     })
 }
 
 /// All of them. Each is measured if it is asked for by name.
 pub fn tables() -> Vec<Box<dyn Contender>> {
-    let logged = |kind: Kind| contender(kind.name().to_owned(), kind, Commit::Logged);
-    let unlogged =
-        |kind: Kind| contender(format!("{}{UNLOGGED}", kind.name()), kind, Commit::Ordered);
+    let logged = |kind: Kind| {
+        let named = Named { kind, width: None, commit: Commit::Logged };
+        contender(kind.name().to_owned(), named)
+    };
+    let unlogged = |(kind, width): (Kind, Option<u64>)| {
+        let slots = width.map_or(String::new(), |width| format!("-{width}"));
+        let named = Named { kind, width, commit: Commit::Ordered };
+        contender(format!("{}{slots}{UNLOGGED}", kind.name()), named)
+    };
     Kind::ALL.into_iter().map(logged).chain(WITHOUT_A_LOG.into_iter().map(unlogged)).collect()
 }

@@ -169,7 +169,8 @@ fn obey(order: &Order, contenders: &[Box<dyn Contender>]) -> Result<Obeyed> {
 
 /// The command that started this program. Of the program's path it has only the name, which is enough elsewhere.
 pub(crate) fn command() -> String {
-    let mut words: Vec<String> = std::env::args().collect();
+    let mut words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     if let Some(program) = words.first_mut()
         && let Some(name) = Path::new(program).file_name()
     {

@@ -10,8 +10,9 @@ const FACTOR_NEAR: f64 = 0.8;
 const ORDER_SLACK: f64 = 0.95;
 /// A bound may be missed by this much and is nearly kept.
 const BOUND_NEAR: f64 = 1.1;
-/// Figures within this many tolerances are nearly the paper's.
-const TOLERANCES_NEAR: f64 = 3.0;
+/// Figures off by this much more than they may, or by this much at all, are nearly the paper's.
+const TOLERANCE_NEAR: f64 = 1.5;
+const NEAR_AT_LEAST: f64 = 0.06;
 
 /// Whether a claim holds here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -274,13 +275,22 @@ pub(crate) fn factors(place: &'static str, says: &'static str, compared: Vec<Com
         let all = |least: &dyn Fn(f64) -> f64| {
             ours.iter().zip(&papers).all(|(ours, &paper)| *ours >= least(paper))
         };
-        if all(&|paper| paper * FACTOR_NEAR) {
+        // What is to be faster must not be slower, however small the paper's factor is.
+        if all(&|paper| (paper * FACTOR_NEAR).max(paper.min(1.0) * ORDER_SLACK)) {
             Verdict::Yes
-        } else if all(&|paper| paper.min(1.0)) {
+        } else if all(&|paper| paper.min(1.0) * ORDER_SLACK) {
             Verdict::Nearly
         } else {
             Verdict::No
         }
+    });
+    Claim { place, says, compared, verdict, why: "" }
+}
+
+/// Ratios that are all above 1.
+pub(crate) fn above(place: &'static str, says: &'static str, compared: Vec<Compared>) -> Claim {
+    let verdict = judge(&compared, |ours| {
+        if ours.iter().all(|ours| *ours > 1.0) { Verdict::Yes } else { Verdict::No }
     });
     Claim { place, says, compared, verdict, why: "" }
 }
@@ -298,7 +308,7 @@ pub(crate) fn figures(
         let worst = ours.iter().zip(&papers).map(off).fold(0.0, f64::max);
         match worst {
             near if near <= tolerance => Verdict::Yes,
-            far if far <= tolerance * TOLERANCES_NEAR => Verdict::Nearly,
+            far if far <= (tolerance * TOLERANCE_NEAR).max(NEAR_AT_LEAST) => Verdict::Nearly,
             _ => Verdict::No,
         }
     });
@@ -389,6 +399,11 @@ mod tests {
         // A paper that is slower itself is not asked to be faster.
         assert_eq!(factors("", "", compared(&[(0.5, 0.5)])).verdict, Verdict::Yes);
         assert_eq!(factors("", "", compared(&[(0.5, 0.3)])).verdict, Verdict::No);
+        // ... and what is to be faster must not be slower.
+        let barely = |ours| factors("", "", compared(&[(1.1, ours)])).verdict;
+        assert_eq!([1.0, 0.96, 0.9].map(barely), [Verdict::Yes, Verdict::Yes, Verdict::No]);
+        assert_eq!(above("", "", compared(&[(1.0, 1.01)])).verdict, Verdict::Yes);
+        assert_eq!(above("", "", compared(&[(1.0, 1.0)])).verdict, Verdict::No);
     }
 
     #[test]

@@ -64,6 +64,9 @@ pub struct Part {
     pub run: fn(&Scene) -> Result<Vec<Row>>,
 }
 
+/// Why a number of threads is not run.
+pub(crate) const MORE_THREADS: &str = "a run has one thread, and as many as there are processors";
+
 /// All papers.
 pub const PAPERS: [&Paper; 5] =
     [&level::PAPER, &clevel::PAPER, &rewo::PAPER, &iceberg::PAPER, &pfht::PAPER];
@@ -94,7 +97,7 @@ impl Scene<'_> {
 
     /// Numbers of threads to compare: one, and all.
     pub(crate) fn threads(&self) -> Vec<usize> {
-        if self.threads_max > 1 { vec![1, self.threads_max] } else { vec![1] }
+        vec![1, self.threads_max.max(2)]
     }
 
     fn contender(&self, name: &str, setting: &Setting) -> Option<&dyn Contender> {

@@ -170,12 +170,9 @@ pub fn run(
     }
     let rows = row::merge(rows);
     let papers: Vec<Judged> = options.papers().map(|paper| judge(paper, &rows, options)).collect();
-    for (name, fact) in machine.lines() {
-        writeln!(out, "{name}: {fact}")?;
-    }
-    papers.iter().try_for_each(|judged| print(judged, out))?;
     let report = Report { rows, papers };
     let run = Run { machine: &machine, command: command(), options };
+    // Files first: who reads the output may have gone away.
     if let Some(path) = &options.json {
         write(path, &run.json(&report)?)?;
     }
@@ -186,6 +183,10 @@ pub fn run(
     if let Some(path) = &options.page {
         write(path, &page::page(&run, &report))?;
     }
+    for (name, fact) in machine.lines() {
+        writeln!(out, "{name}: {fact}")?;
+    }
+    report.papers.iter().try_for_each(|judged| print(judged, out))?;
     Ok(report)
 }
 
@@ -254,11 +255,14 @@ impl Run<'_> {
 
 /// What was run, in a form that its reader could type: another program may have been put into this one's place.
 fn command() -> String {
-    let words: Vec<String> = std::env::args().collect();
-    match words.iter().position(|word| word == "repro") {
-        Some(place) => format!("firndex-lab {}", words[place..].join(" ")),
-        None => crate::run::command(),
-    }
+    let words: Vec<String> =
+        std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let quoted = |word: &String| {
+        if word.contains(char::is_whitespace) { format!("\"{word}\"") } else { word.clone() }
+    };
+    let from = words.iter().position(|word| word == "repro").unwrap_or(words.len());
+    let words: Vec<String> = words[from..].iter().map(quoted).collect();
+    format!("firndex-lab {}", words.join(" "))
 }
 
 /// The paper of this name.

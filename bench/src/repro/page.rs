@@ -125,11 +125,14 @@ Absolute times of other machines cannot be repeated; proportions, counts and loa
 the paper's in brackets, or the bound that its words imply. Where there are none, figures are compared with each other:
 millions of operations a second, or counts.
 
-* **yes**: a count or a load factor is the paper's to within 2 % or what the row says; a factor is at least 0.8 of the
-  paper's; an order is the paper's, where less than 5 % apart counts as equal.
-* **nearly**: a count is within three times that; the order is the paper's, but the factor is smaller.
+* **yes**: a count or a load factor is the paper's to within 2 % (ratios of times 30 %, space 10 %); a factor is at
+  least 0.8 of the paper's, and what is to be faster is not slower; an order is the paper's, where less than 5 % apart
+  counts as equal; a bound is kept.
+* **nearly**: a count is within 6 %, or one and a half of what it may be off; what is to be faster is, but by a smaller
+  factor; of an order the first is the paper's; a bound is missed by less than 10 %.
 * **no**: anything else, with the cause.
 * **cannot be run here**: with the reason.
+* **not measured**: left out by `--figure`, or about other authors' maps without `--peers`.
 ";
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! The slides' claims.
 
 use super::{CCEH, CLHT, CMAP, NAME};
-use crate::paper::claim::{Claim, Compared, Found, Of, at_least, figures};
+use crate::paper::MORE_THREADS;
+use crate::paper::claim::{Claim, Compared, Found, Of, at_least, factors, figures};
 use crate::paper::level::LEVEL_PAPER;
 
 pub(super) fn claims(found: &Found) -> Vec<Claim> {
@@ -9,6 +10,13 @@ pub(super) fn claims(found: &Found) -> Vec<Claim> {
     let ratio = growth(NAME).zip(growth(LEVEL_PAPER)).map(|(clevel, level)| clevel / level);
     let one = Of::op("get_hit_durable").alone();
     let all = |op| Of::op(op).together();
+    let over_clht = |op| {
+        let of = Of::op(op).together();
+        found.speed(of, NAME).zip(found.speed(of, CLHT)).map(|(clevel, clht)| clevel / clht)
+    };
+    let reads = ["read_0_durable", "read_50_durable", "read_95_durable", "read_100_durable"];
+    let best = reads.map(over_clht).into_iter().collect::<Option<Vec<f64>>>();
+    let best = best.map(|all| all.into_iter().fold(0.0, f64::max));
     let others = |times| [LEVEL_PAPER, CCEH, CMAP, CLHT].map(|name| (name, times));
     let line = "an item lies behind a pointer, so a hit reads 3.0 lines, where CLHT reads 1.1 and Level hashing 1.5 \
                 (counted below); what locks cost 36 threads cannot be seen here";
@@ -61,40 +69,21 @@ pub(super) fn claims(found: &Found) -> Vec<Claim> {
         found
             .order(
                 "micro-benchmarks",
-                "insertions have a low latency while they are correct: as fast as the concurrent map",
+                "insertions have a low latency while they are correct: here, no higher than the concurrent map's",
                 all("insert_durable"),
                 &[NAME, CMAP],
             )
             .because("both write an item and a pointer; Clevel hashing reads 4.0 lines to exclude the key, cmap 1.4"),
-        found
-            .faster(
-                "macro-benchmarks",
-                "with insertions only up to 4.2 times as fast as P-CLHT",
-                all("read_0_durable"),
-                NAME,
-                &[(CLHT, 4.2)],
-            )
-            .because(
-                "36 threads wait while P-CLHT copies its table, here one; and an insertion of Clevel hashing flushes two \
-                 lines and reads four, of CLHT 1.3 and 1.1 (counted below)",
-            ),
-        found
-            .order(
-                "macro-benchmarks",
-                "with half reads faster than P-CLHT, CCEH and the concurrent map",
-                all("read_50_durable"),
-                &[NAME, CLHT],
-            )
-            .because("the same as with insertions only"),
-        found
-            .order(
-                "macro-benchmarks",
-                "with 95 % reads the fastest",
-                all("read_95_durable"),
-                &[NAME, CLHT],
-            )
-            .because(line),
-        Claim::out_of_reach("macro-benchmarks", "36 threads", "this machine has two processors"),
+        factors(
+            "macro-benchmarks",
+            "up to 4.2 times as fast as P-CLHT, by the part of reads",
+            vec![Compared { what: "at best".into(), paper: Some(4.2), ours: best }],
+        )
+        .because(
+            "36 threads wait while P-CLHT copies its table, here one; and an insertion of Clevel hashing flushes two \
+             lines and reads four, of CLHT 1.3 and 1.1 (counted below)",
+        ),
+        Claim::out_of_reach("macro-benchmarks", "36 threads", MORE_THREADS),
         Claim::asserted(
             "non-blocking resizing",
             "no thread waits for another, resizes included",

@@ -2,6 +2,7 @@
 
 use super::yards::{SHAPES, name};
 use super::{CLHT, DASH, LIBCUCKOO, NAME, TBB};
+use crate::paper::MORE_THREADS;
 use crate::paper::claim::{Claim, Compared, Field, Found, Of, at_least, at_most, factors, figures};
 
 const OPTANE: &str = "optane";
@@ -15,7 +16,7 @@ const MOVES: &str = "while the table doubles, one insertion in some 40 moves a b
                      than 99 of 100 insertions of the others; the paper's shows that from 1 in 1,000 on";
 const BALLS: &str = "by balls in bins (Poisson) 8.66, 6.96, 5.43, 17.09, 13.69, 10.43 % of the pairs find their block full \
                      at 0.95, which are ours in both levels together; the paper's are those of 0.951 to 0.960";
-const HOST: &str = "the host of this virtual machine pauses it for as long as these tails are";
+const HOST: &str = "the longest operation of a run is often a pause of the host";
 
 pub(super) fn claims(found: &Found) -> Vec<Claim> {
     let mut all = on_pmem(found);
@@ -53,11 +54,7 @@ fn on_pmem(found: &Found) -> Vec<Claim> {
         0.67,
         scaling,
     ));
-    all.push(Claim::out_of_reach(
-        "figure 3",
-        "4, 8 and 16 threads",
-        "this machine has two processors",
-    ));
+    all.push(Claim::out_of_reach("figure 3", "4, 8 and 16 threads", MORE_THREADS));
     for (says, op) in [
         ("YCSB, load: 1.1 to 2.5 times as fast as Dash and CLHT", "load_durable"),
         ("YCSB A, of which half are insertions: faster than both", "a_durable"),
@@ -96,12 +93,19 @@ fn in_dram(found: &Found) -> Vec<Claim> {
         found
             .faster(
                 "figure 5",
-                "deletions in DRAM up to 5.3 times as fast as TBB, half as fast as libcuckoo",
+                "deletions in DRAM up to 5.3 times as fast as TBB",
                 of("remove"),
                 NAME,
-                &[(TBB, 2.0), (LIBCUCKOO, 0.5)],
+                &[(TBB, 1.0)],
+            ),
+        found
+            .order(
+                "figure 5",
+                "deletions in DRAM: libcuckoo is about twice as fast",
+                of("remove"),
+                &[LIBCUCKOO, NAME],
             )
-            .because("TBB frees a node here as fast as its allocator can"),
+            .because("libcuckoo shares its locks with one other thread here, and with 15 there"),
         found.faster(
             "figure 5",
             "insertions in DRAM are faster than CLHT's",
@@ -122,7 +126,7 @@ fn in_dram(found: &Found) -> Vec<Claim> {
                 "YCSB, load in DRAM: up to 2.2 and 4.4 times as fast as libcuckoo and TBB",
                 of("load"),
                 NAME,
-                &[(LIBCUCKOO, 1.1), (TBB, 1.1)],
+                &[(LIBCUCKOO, 1.0), (TBB, 1.0)],
             )
             .because("with two threads, one waits while libcuckoo resizes"),
         found
@@ -131,7 +135,7 @@ fn in_dram(found: &Found) -> Vec<Claim> {
                 "YCSB, load in DRAM: up to 2.9 times as fast as CLHT",
                 of("load"),
                 NAME,
-                &[(CLHT, 1.1)],
+                &[(CLHT, 1.0)],
             )
             .because("with two threads, one waits while CLHT resizes"),
         found
@@ -178,9 +182,11 @@ fn latencies(found: &Found) -> Vec<Claim> {
         factors(
             "table 2",
             "CLHT's longest insertion takes 300 times as long, since all wait for a resize",
-            vec![ratio(insert, CLHT, 3.0, longest)],
+            vec![ratio(insert, CLHT, 332.0, longest)],
         )
-        .because("a table of this size is copied in a moment; the host's pauses are as long"),
+        .because(
+            "the longest grows with the table, and this one is a twentieth of the paper's or less",
+        ),
     );
     let [insert, get] = ["a_insert", "a_get"].map(|op| Of::op(op).on(DRAM));
     all.push(
@@ -356,7 +362,7 @@ fn counts(found: &Found) -> Vec<Claim> {
             ],
         ),
         at_most(
-            "section 6",
+            "section 9",
             "a positive query reads one line, and another for one in four",
             "lines",
             1.25,

@@ -3,15 +3,16 @@
 //! A table is filled to a load factor of [`EXPAND_AT`]. `expand_full_rehash` makes an empty table of twice the size in
 //! a new pool, with the same hash functions, and inserts every pair of the old one, in the order of the old one's
 //! buckets. The old one stays as it was. Then `expand_in_place` is [`engines::level::LevelHashing::expand`] of the old
-//! one: it adds a new top level, inserts the pairs of the bottom level above, and deletes them below. Then random pairs
-//! are removed down to a load factor of [`SHRINK_AT`] of that table's, and `shrink_full_rehash` and `shrink_in_place`
-//! do the same with half the size. Cuckoo hashing, PFHT and path hashing have full rehashes only, without a log.
+//! one: it adds a new top level, inserts the pairs of the bottom level above, and deletes them below. Another table is
+//! filled as far, and random pairs are removed down to a load factor of [`SHRINK_AT`]; `shrink_full_rehash` and
+//! `shrink_in_place` do the same with half the size. Cuckoo hashing, PFHT and path hashing have full
+//! rehashes only, without a log.
 //!
 //! One thread does everything, and all touch the pages of their new buckets for the first time. Rates are in pairs of
 //! the whole table. The ceiling of one is the other, so its ratio is how many times as fast it is.
 
 use super::table::{EXPAND_AT, Table, shape_within};
-use super::{BCH, NAME, PATH, PFHT};
+use super::{BCH, NAME, PATH, PFHT, PFHT_SLOTS};
 use crate::crew;
 use crate::keys::{Keys, Writer};
 use crate::row::Row;
@@ -99,24 +100,53 @@ fn of_level<M: Medium>(
         .context("after an expansion in place")?;
     let in_place = filled.row("expand_in_place", name, setting, timing, full_rehash.ops_per_s);
 
-    let kept = (SHRINK_AT * expanded as f64) as u64;
-    for number in kept..filled.count {
-        ensure!(table.remove(filled.keys.key(number)), "pair {number} cannot be removed");
+    drop(table);
+    let mut rows = vec![full_rehash, in_place];
+    rows.extend(shrunk(name, shape, setting, memory)?);
+    Ok(rows)
+}
+
+/// A table that was filled to [`EXPAND_AT`], and from which random pairs were removed.
+fn shrunk<M: Medium>(
+    name: &str,
+    shape: Shape,
+    setting: &Setting,
+    memory: &(impl Fn() -> Result<M> + Sync),
+) -> Result<Vec<Row>> {
+    // A table does not shrink below the size that it began with, so it is expanded while it is empty.
+    let half = Shape { initial_log2: shape.initial_log2.saturating_sub(1).max(1), ..shape };
+    let table: Table<M> = Table::new(memory()?, half, setting.seed)?;
+    table.expand()?;
+    let slots = table.capacity();
+    let keys = Keys::new(setting.seed, slots);
+    let count = (EXPAND_AT * slots as f64) as u64;
+    let order = Keys::new(setting.seed, count).order(1);
+    // Numbered so that the last ones are those to be removed, at random.
+    let pair = |number| {
+        let key = keys.key(order.apply(number));
+        (key, Writer::Insert.value(key))
+    };
+    for number in 0..count {
+        let key = keys.key(number);
+        ensure!(table.insert(key, Writer::Insert.value(key))?, "no room at {EXPAND_AT}");
     }
-    filled = Filled { count: kept.min(filled.count), load_factor: SHRINK_AT, ..filled };
-    let (smaller, timing) = rehashed(&table, shape, setting, memory)?;
-    smaller.check(filled.count, |number| filled.pair(number)).context("after a full rehash")?;
+    let kept = (SHRINK_AT * slots as f64) as u64;
+    for number in kept..count {
+        ensure!(table.remove(pair(number).0), "pair {number} cannot be removed");
+    }
+    let filled = Filled { keys, count: kept, load_factor: SHRINK_AT };
+    let (smaller, timing) = rehashed(&table, half, setting, memory)?;
+    smaller.check(kept, pair).context("after a full rehash")?;
     drop(smaller);
-    let shrunk_by_rehash = filled.row("shrink_full_rehash", name, setting, timing, None);
+    let by_rehash = filled.row("shrink_full_rehash", name, setting, timing, None);
     let (shrunk, timing) = timed(|| {
         let _write = table.pool.write()?;
         Ok(table.index.shrink()?)
     })?;
     ensure!(shrunk == Shrunk::Halved, "a table at a load factor of {SHRINK_AT} did not shrink");
-    table.check(filled.count, |number| filled.pair(number)).context("after shrinking in place")?;
-    let shrunk_in_place =
-        filled.row("shrink_in_place", name, setting, timing, shrunk_by_rehash.ops_per_s);
-    Ok(vec![full_rehash, in_place, shrunk_by_rehash, shrunk_in_place])
+    table.check(kept, pair).context("after shrinking in place")?;
+    let in_place = filled.row("shrink_in_place", name, setting, timing, by_rehash.ops_per_s);
+    Ok(vec![by_rehash, in_place])
 }
 
 /// All pairs of a table, inserted into a new one of this shape.
@@ -143,7 +173,8 @@ fn of_classic<M: Medium>(
     let slots = (setting.pairs as f64 / EXPAND_AT / 1.5) as u64 + 1;
     let shape = |slots| {
         let shape = baselines::Shape::new(kind, slots, setting.seed);
-        baselines::Shape { stash: slots / 30 + 1, ..shape }
+        let width = if kind == Kind::Pfht { PFHT_SLOTS } else { shape.width };
+        baselines::Shape { stash: slots / 30 + 1, width, ..shape }
     };
     let create = |slots| -> Result<Box<dyn baselines::Table>> {
         Ok(create_unlogged(Arc::new(memory()?), &shape(slots))?)
@@ -167,19 +198,19 @@ fn of_classic<M: Medium>(
             });
             ensure!(refused == 0, "{name}: {refused} pairs were refused by a new table");
             ensure!(other.len() == table.len(), "{name}: a new table lacks pairs");
-            Ok(())
+            Ok(other)
         })
     };
-    let ((), timing) = rehash(&*table, 2 * slots)?;
+    let (_, timing) = rehash(&*table, 2 * slots)?;
     let expanded = filled.row("expand_full_rehash", name, setting, timing, None);
-    // The shrink is of the table of this size; Level hashing's has expanded before.
     let kept = (SHRINK_AT * table.capacity() as f64) as u64;
-    for number in kept..filled.count {
+    let order = Keys::new(setting.seed, filled.count).order(1);
+    for number in (kept..filled.count).map(|number| order.apply(number)) {
         let removed = table.remove(filled.keys.key(number));
         ensure!(removed.is_some(), "{name}: pair {number} cannot be removed");
     }
     filled = Filled { count: kept, load_factor: SHRINK_AT, ..filled };
-    let ((), timing) = rehash(&*table, slots / 2 + 1)?;
+    let (_, timing) = rehash(&*table, slots / 2 + 1)?;
     let shrunk = filled.row("shrink_full_rehash", name, setting, timing, None);
     Ok(vec![expanded, shrunk])
 }

@@ -51,7 +51,9 @@ const NAME: &str = ENGINE.name();
 
 /// Cuckoo hashing, PFHT and path hashing without a log.
 const BCH: &str = "cuckoo-2-4-unlogged";
-const PFHT: &str = "pfht-paper-unlogged";
+const PFHT: &str = "pfht-paper-4-unlogged";
+/// Slots of a bucket of PFHT (section 5.2.1).
+const PFHT_SLOTS: u64 = 4;
 const PATH: &str = "path-unlogged";
 /// What figures 11 to 16 compare.
 const LINEUP: [&str; 4] = [LEVEL_PAPER, BCH, PFHT, PATH];
@@ -79,7 +81,10 @@ pub const PAPER: Paper = Paper {
             run: latencies::rows,
         },
         Part { places: &["figure 12"], run: updates_of_own },
-        Part { places: &["figure 11", "figure 13", "figure 14", "figure 16"], run: counts },
+        Part {
+            places: &["figure 11", "figure 12", "figure 13", "figure 14", "figure 16"],
+            run: counts,
+        },
         Part { places: &["figure 15"], run: expansions },
         Part { places: &["figure 16"], run: mixes::rows },
         Part { places: &["figure 17"], run: mixes::concurrent },

@@ -1,5 +1,6 @@
 //! The tables that are compared.
 
+use crate::classic::LOAD_PERCENT;
 use crate::direct::{Direct, settings};
 use crate::medium::Medium;
 use crate::paper::lineup::{Entrant, Handle, Opened};
@@ -73,11 +74,19 @@ impl Kind {
         }
     }
 
-    /// The largest empty table that the setting's pairs fill to at least [`LOAD_FACTOR_MAX`].
+    /// The largest empty table that the setting's pairs fill to at least [`LOAD_FACTOR_MAX`]. A table of another paper
+    /// gets as many slots as Rewo-Hash has then.
     pub(super) fn entrant(self, scene: &Scene, setting: &Setting) -> Result<Entrant> {
-        Entrant::largest(self.name(), setting, LOAD_FACTOR_MAX, &|setting| {
-            self.open(scene, setting)
-        })
+        let largest = |kind: Kind| {
+            Entrant::largest(kind.name(), setting, LOAD_FACTOR_MAX, &|setting| {
+                kind.open(scene, setting)
+            })
+        };
+        let Kind::Beside(name) = self else { return largest(self) };
+        let slots = largest(UNCACHED)?.capacity;
+        let capacity = slots * LOAD_PERCENT / 100;
+        let map = scene.open(name, &Setting { capacity, grows: false, ..setting.clone() })?;
+        Entrant::new(name, (map, None), Some(slots), setting.seed)
     }
 
     /// Like [`Kind::entrant`], filled to [`LOAD_FACTOR_MAX`].

@@ -26,7 +26,7 @@ use workload::ranks::{Distribution, RankStream, Ranks};
 const LOAD_TENTHS: [u32; 4] = [2, 4, 6, 8];
 /// Look-ups per pair that warm up a cached table. At every load factor other keys are popular, and a cached table drops
 /// the formerly popular ones as slowly as unpopular ones come by.
-const WARM_UPS_PER_PAIR: u64 = 8;
+pub(super) const WARM_UPS_PER_PAIR: u64 = 8;
 
 pub(super) fn rows(scene: &Scene, setting: &Setting) -> Result<Vec<Row>> {
     let kinds = lineup(setting.threads).into_iter().chain([WHOLE]);

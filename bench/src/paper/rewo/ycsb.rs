@@ -5,6 +5,7 @@
 
 use super::NAME;
 use super::entrant::{CCEH, EIGHTH, Kind, UNCACHED, WHOLE, lineup};
+use super::search::WARM_UPS_PER_PAIR;
 use crate::filling::explained;
 use crate::paper::Scene;
 use crate::paper::lineup::Entrant;
@@ -74,6 +75,13 @@ fn rows(
     for (workload_number, (letter, workload)) in WORKLOADS.into_iter().enumerate() {
         let op = format!("{prefix}_{letter}{suffix}");
         let mix = mix_of(workload, law, law)?;
+        if workload_number == 0 {
+            // A cached table drops what the loading left in it as slowly as unpopular pairs come by.
+            for (which, entrant) in entrants.iter().enumerate().filter(|(_, one)| one.is_cached()) {
+                let ops = entrant.pairs * WARM_UPS_PER_PAIR;
+                run(&mut phases[which], "warm_up", &mix, parts(0, 1, ops, setting.threads))?;
+            }
+        }
         let mut turns = vec![Turns::default(); entrants.len()];
         for slice in 0..SLICES {
             for turn in 0..entrants.len() {
