@@ -322,7 +322,7 @@ fn yards(found: &Found) -> Vec<Claim> {
     let order = |says, op, names: &[&str]| {
         found
             .order("table 6", says, Of::op(op), names)
-            .because("at this size these differ by less than two runs of the same table do")
+            .because("so few pairs are in level 3 that a miss seldom looks there; the rest is the noise of one round")
     };
     vec![
         figures(
