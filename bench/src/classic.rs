@@ -157,9 +157,7 @@ fn contender(name: String, named: Named) -> Box<dyn Contender> {
         engine: None,
         grows: false,
         is_by_name: true,
-        lies_on: |medium, _| {
-            matches!(medium, Medium::Dram | Medium::Count) || medium.latency().is_some()
-        },
+        lies_on: |medium, _| medium.is_in_memory(),
         open: move |setting: &Setting| Classic::open(named, setting),
     })
 }

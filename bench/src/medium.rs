@@ -26,6 +26,11 @@ pub enum Medium {
 }
 
 impl Medium {
+    /// Whether it is memory of this process, on which a table needs no pool: with latencies, counted, or as it is.
+    pub(crate) fn is_in_memory(self) -> bool {
+        matches!(self, Medium::Dram | Medium::Count) || self.latency().is_some()
+    }
+
     /// The latencies, if the medium adds some.
     pub(crate) fn latency(self) -> Option<Latency> {
         match self {

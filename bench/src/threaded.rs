@@ -89,9 +89,7 @@ pub fn tables() -> Vec<Box<dyn Contender>> {
             engine: None,
             grows: true,
             is_by_name: true,
-            lies_on: |medium, _| {
-                matches!(medium, Medium::Dram | Medium::Count) || medium.latency().is_some()
-            },
+            lies_on: |medium, _| medium.is_in_memory(),
             open: move |setting: &Setting| Baseline::open(kind, setting),
         })
     };

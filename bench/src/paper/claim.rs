@@ -182,6 +182,11 @@ impl Found<'_> {
         self.value(of, contender, |row| row.ops_per_s)
     }
 
+    /// How many times as fast one is as the other.
+    pub(crate) fn ratio(&self, one: (Of, &str), other: (Of, &str)) -> Option<f64> {
+        Some(self.speed(one.0, one.1)? / self.speed(other.0, other.1)?)
+    }
+
     /// Claims that one is this many times as fast as each of the others.
     pub(crate) fn faster(
         &self,
@@ -194,7 +199,7 @@ impl Found<'_> {
         let compared = others.iter().map(|&(slow, times)| Compared {
             what: format!("over {slow}"),
             paper: Some(times),
-            ours: self.speed(of, fast).zip(self.speed(of, slow)).map(|(fast, slow)| fast / slow),
+            ours: self.ratio((of, fast), (of, slow)),
         });
         factors(place, says, compared.collect())
     }

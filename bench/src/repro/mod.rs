@@ -58,6 +58,8 @@ pub struct Options {
 
 /// The least scale at which every part still has something to measure.
 const SCALE_MIN: f64 = 1e-5;
+/// Below it a small table may be full at a load factor that larger ones reach.
+const SCALE_SURE: f64 = 0.0005;
 /// Bytes that a pair takes at most, in all tables of a part together.
 const BYTES_PER_PAIR: u64 = 320;
 
@@ -161,10 +163,14 @@ pub fn run(
             for part in options.parts(paper) {
                 tell(&format!("{}, {}", paper.name, part.places.join(", ")));
                 let measured = (part.run)(&scene);
-                rows.extend(
-                    measured
-                        .with_context(|| format!("{}, {}", paper.name, part.places.join(", ")))?,
-                );
+                let what = || {
+                    let what = format!("{}, {}", paper.name, part.places.join(", "));
+                    if options.scale >= SCALE_SURE {
+                        return what;
+                    }
+                    format!("{what} (small tables may be full early: try --scale {SCALE_SURE})")
+                };
+                rows.extend(measured.with_context(what)?);
             }
         }
     }

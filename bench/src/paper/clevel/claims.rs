@@ -12,7 +12,7 @@ pub(super) fn claims(found: &Found) -> Vec<Claim> {
     let all = |op| Of::op(op).together();
     let over_clht = |op| {
         let of = Of::op(op).together();
-        found.speed(of, NAME).zip(found.speed(of, CLHT)).map(|(clevel, clht)| clevel / clht)
+        found.ratio((of, NAME), (of, CLHT))
     };
     let reads = ["read_0_durable", "read_50_durable", "read_95_durable", "read_100_durable"];
     let best = reads.map(over_clht).into_iter().collect::<Option<Vec<f64>>>();

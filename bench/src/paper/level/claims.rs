@@ -41,6 +41,16 @@ pub(super) fn claims(found: &Found) -> Vec<Claim> {
     all
 }
 
+/// How many times as large one is as the other, of each pair of these.
+fn over(value: &dyn Fn(&str) -> Option<f64>, pairs: &[(&str, &str)]) -> Vec<Compared> {
+    let one = |&(one, other): &(&str, &str)| Compared {
+        what: format!("{one} over {other}"),
+        paper: Some(1.0),
+        ours: value(one).zip(value(other)).map(|(one, other)| one / other),
+    };
+    pairs.iter().map(one).collect()
+}
+
 fn load_factors(found: &Found) -> Vec<Claim> {
     let full = |name: &str| found.value(Of::op("full"), name, FULLNESS);
     let maximum = |name: &str| found.value(Of::op("maximum"), name, FULLNESS);
@@ -68,13 +78,7 @@ fn load_factors(found: &Found) -> Vec<Claim> {
         above(
             "figure 2",
             "each decision raises the load factor",
-            [("level-d1-d2", "level-d1"), ("level-d1-d2-d3", "level-d1-d2"), ("level-d1-d2-d3-d4", "level-d1-d2-d3")]
-                .map(|(with, without)| Compared {
-                    what: format!("{with} over {without}"),
-                    paper: Some(1.0),
-                    ours: full(with).zip(full(without)).map(|(with, without)| with / without),
-                })
-                .to_vec(),
+            over(&full, &[("level-d1-d2", "level-d1"), ("level-d1-d2-d3", "level-d1-d2"), ("level-d1-d2-d3-d4", "level-d1-d2-d3")]),
         ),
         at_least(
             "figure 4",
@@ -106,25 +110,13 @@ fn load_factors(found: &Found) -> Vec<Claim> {
         above(
             "figure 10",
             "8 slots reach more than 4",
-            [("bch-8", "bch-4"), ("pfht-8", "pfht-4"), ("level-8", "level-4")]
-                .map(|(eight, four)| Compared {
-                    what: format!("{eight} over {four}"),
-                    paper: Some(1.0),
-                    ours: maximum(eight).zip(maximum(four)).map(|(eight, four)| eight / four),
-                })
-                .to_vec(),
+            over(&maximum, &[("bch-8", "bch-4"), ("pfht-8", "pfht-4"), ("level-8", "level-4")]),
         ),
         figures(
             "figure 10",
             "PFHT and Level hashing of the same slots reach about the same",
             0.03,
-            [("level-4", "pfht-4"), ("level-8", "pfht-8")]
-                .map(|(level, pfht)| Compared {
-                    what: format!("{level} over {pfht}"),
-                    paper: Some(1.0),
-                    ours: maximum(level).zip(maximum(pfht)).map(|(level, pfht)| level / pfht),
-                })
-                .to_vec(),
+            over(&maximum, &[("level-4", "pfht-4"), ("level-8", "pfht-8")]),
         )
         .because("PFHT goes on until its stash of 3 % is full, Level hashing until one pair finds no place"),
     ]
@@ -242,10 +234,7 @@ fn insertions(found: &Found) -> Vec<Claim> {
                 .map(|name| Compared {
                     what: format!("{name} over {PATH}"),
                     paper: Some(1.0),
-                    ours: found
-                        .speed(insert(DRAM, AT_40), name)
-                        .zip(found.speed(insert(DRAM, AT_40), PATH))
-                        .map(|(other, path)| other / path),
+                    ours: found.ratio((insert(DRAM, AT_40), name), (insert(DRAM, AT_40), PATH)),
                 })
                 .to_vec(),
         )
@@ -295,9 +284,7 @@ fn other_operations(found: &Found) -> Vec<Claim> {
         what: name.into(),
         paper: Some(1.0),
         ours: found
-            .speed(at("get_hit_durable", AT_80), name)
-            .zip(found.speed(at("get_miss_durable", AT_80), name))
-            .map(|(hit, miss)| hit / miss),
+            .ratio((at("get_hit_durable", AT_80), name), (at("get_miss_durable", AT_80), name)),
     };
     vec![
         found
@@ -316,10 +303,7 @@ fn other_operations(found: &Found) -> Vec<Claim> {
                 .map(|name| Compared {
                     what: name.into(),
                     paper: Some(1.0),
-                    ours: found
-                        .speed(at("insert_durable", AT_40), name)
-                        .zip(found.speed(at("update_durable", AT_40), name))
-                        .map(|(insert, update)| insert / update),
+                    ours: found.ratio((at("insert_durable", AT_40), name), (at("update_durable", AT_40), name)),
                 })
                 .to_vec(),
         )
@@ -369,10 +353,7 @@ fn other_operations(found: &Found) -> Vec<Claim> {
                 .map(|(one, other)| Compared {
                     what: format!("{one} over {other}"),
                     paper: Some(1.0),
-                    ours: found
-                        .speed(at("remove_durable", AT_80), one)
-                        .zip(found.speed(at("remove_durable", AT_80), other))
-                        .map(|(one, other)| one / other),
+                    ours: found.ratio((at("remove_durable", AT_80), one), (at("remove_durable", AT_80), other)),
                 })
                 .to_vec(),
         )
@@ -402,10 +383,7 @@ fn resizing(found: &Found) -> Vec<Claim> {
     let over = |in_place, full, name: &str, paper| Compared {
         what: format!("over {name}"),
         paper: Some(paper),
-        ours: found
-            .speed(Of::op(in_place), NAME)
-            .zip(found.speed(Of::op(full), name))
-            .map(|(a, b)| a / b),
+        ours: found.ratio((Of::op(in_place), NAME), (Of::op(full), name)),
     };
     vec![
         factors(

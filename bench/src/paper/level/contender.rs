@@ -21,9 +21,7 @@ pub fn as_in_paper() -> Box<dyn Contender> {
         engine: None,
         grows: true,
         is_by_name: true,
-        lies_on: |medium, _| {
-            matches!(medium, Medium::Dram | Medium::Count) || medium.latency().is_some()
-        },
+        lies_on: |medium, _| medium.is_in_memory(),
         open,
     })
 }

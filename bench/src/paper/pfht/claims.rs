@@ -77,9 +77,7 @@ fn both(found: &Found, place: &'static str, durable: &str) -> Vec<Claim> {
         what: format!("{name} over {PROBING}"),
         paper: Some(20.0),
         ours: found
-            .speed(Of::op(&op("get_miss_wh_95")), name)
-            .zip(found.speed(Of::op(&op("get_miss_wh_95")), PROBING))
-            .map(|(other, probing)| other / probing),
+            .ratio((Of::op(&op("get_miss_wh_95")), name), (Of::op(&op("get_miss_wh_95")), PROBING)),
     };
     vec![
         found
@@ -157,10 +155,7 @@ fn sections(found: &Found) -> Vec<Claim> {
                 .map(|name| Compared {
                     what: name.into(),
                     paper: Some(1.1),
-                    ours: found
-                        .speed(Of::op("get_hit_wh_95_durable"), name)
-                        .zip(found.speed(Of::op("get_hit_wh_95_durable"), OWN))
-                        .map(|(other, own)| other / own),
+                    ours: found.ratio((Of::op("get_hit_wh_95_durable"), name), (Of::op("get_hit_wh_95_durable"), OWN)),
                 })
                 .to_vec(),
         )

@@ -45,10 +45,7 @@ fn searches(found: &Found) -> Vec<Claim> {
     let slower = |(name, paper): (&str, f64)| Compared {
         what: name.into(),
         paper: Some(paper),
-        ours: found
-            .speed(cold_hit, name)
-            .zip(found.speed(miss, name))
-            .map(|(hit, miss)| hit / miss),
+        ours: found.ratio((cold_hit, name), (miss, name)),
     };
     let tails = |step, names: &[(&str, f64)]| {
         let own = found.value(zipf(OPTANE, step), REWO, slowest);
