@@ -1,6 +1,8 @@
 //! What a program does around its commands: it reads its arguments, gives help, and ends with a status.
 
-use std::process::ExitCode;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process;
 
 use anyhow::Result;
 use clap::{ArgMatches, Command};
@@ -8,11 +10,28 @@ use clap::{ArgMatches, Command};
 use crate::failure::{Ended, Status};
 use crate::{limits, output};
 
-/// The `main` of the program with this name: what `run` came to is the exit status.
-pub fn main(name: &'static str, run: impl FnOnce() -> Result<Status>) -> ExitCode {
+/// What starts this program once more.
+#[derive(Debug)]
+pub struct Start {
+    /// The file that is executed.
+    pub program: PathBuf,
+    /// What stands before the arguments of a command.
+    pub arguments: Vec<OsString>,
+}
+
+impl Start {
+    pub(crate) fn command(&self) -> process::Command {
+        let mut command = process::Command::new(&self.program);
+        command.args(&self.arguments);
+        command
+    }
+}
+
+/// Runs the program with this name, whose exit status this returns. It is called once in a process.
+pub fn run(name: &'static str, run: impl FnOnce() -> Result<Status>) -> Status {
     output::set_program(name);
     let error = match limits::turn_into_errors().and_then(|()| run()) {
-        Ok(status) => return status.into(),
+        Ok(status) => return status,
         Err(error) => error,
     };
     let ended = error.downcast_ref::<Ended>();
@@ -22,7 +41,7 @@ pub fn main(name: &'static str, run: impl FnOnce() -> Result<Status>) -> ExitCod
     if let Some(ended) = ended {
         ended.end();
     }
-    Status::Failed.into()
+    Status::Failed
 }
 
 /// The program's arguments and help texts; the help of each command ends with its exit statuses.
@@ -35,9 +54,13 @@ pub fn with_exit_statuses(program: Command, of: impl Fn(&str) -> &'static str) -
     })
 }
 
-/// What was asked for; `None` if it was help, which is then given. Whoever asks for what there is not is answered here.
-pub fn asked_for(program: Command) -> Result<Option<ArgMatches>> {
-    match program.try_get_matches() {
+/// What these arguments ask for, of which the first is the program's name; `None` if it is help, which is then given.
+/// Whoever asks for what there is not is answered here.
+pub fn asked_for(
+    program: Command,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<Option<ArgMatches>> {
+    match program.try_get_matches_from(arguments) {
         Ok(matches) => Ok(Some(matches)),
         Err(error) if error.use_stderr() => error.exit(),
         Err(asked) => {

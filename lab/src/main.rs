@@ -71,7 +71,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    program::main(NAME, run)
+    program::run(NAME, run).into()
 }
 
 /// The program's arguments and help texts.
@@ -80,7 +80,9 @@ fn command() -> Clap {
 }
 
 fn run() -> Result<Status> {
-    let Some(matches) = program::asked_for(command())? else { return Ok(Status::Done) };
+    let Some(matches) = program::asked_for(command(), std::env::args_os())? else {
+        return Ok(Status::Done);
+    };
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match arguments.command {
         Command::Crash(arguments) => crash::run(&arguments),

@@ -20,12 +20,14 @@ mod shrink;
 mod stat;
 mod target;
 
+use std::ffi::OsString;
+
 use anyhow::Result;
 use clap::{Command as Clap, CommandFactory, FromArgMatches, Parser, Subcommand};
 use demo::writer;
 
 use crate::failure::Status;
-use crate::program;
+use crate::program::{self, Start};
 
 /// The program's name.
 pub const NAME: &str = "firndex";
@@ -105,12 +107,17 @@ pub fn command() -> Clap {
     program::with_exit_statuses(Arguments::command(), exit_status)
 }
 
-/// Runs the subcommand that was asked for.
-pub fn run() -> Result<Status> {
-    let Some(matches) = program::asked_for(command())? else { return Ok(Status::Done) };
+/// Runs the subcommand that these arguments ask for, of which the first is the program's name. `again` tells what
+/// starts it once more.
+pub fn run(
+    arguments: impl IntoIterator<Item = OsString>,
+    again: impl FnOnce() -> Result<Start>,
+) -> Result<Status> {
+    let matches = program::asked_for(command(), arguments)?;
+    let Some(matches) = matches else { return Ok(Status::Done) };
     let arguments = Arguments::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     match arguments.command {
-        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments, again),
         Command::Create(arguments) => create::run(&arguments),
         Command::Put(arguments) => put::run(&arguments),
         Command::Get(arguments) => get::run(&arguments),

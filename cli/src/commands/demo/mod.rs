@@ -17,6 +17,7 @@ use tempfile::TempDir;
 use crate::engine::Choice;
 use crate::failure::{Failure, Status};
 use crate::output;
+use crate::program::Start;
 use screen::Screen;
 
 /// Limit for the default directory.
@@ -64,7 +65,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
+pub(crate) fn run(arguments: &Arguments, again: impl FnOnce() -> Result<Start>) -> Result<Status> {
     let (dir, bytes_max) = match &arguments.dir {
         Some(dir) => (dir.clone(), u64::MAX),
         None => (default_directory(), DEFAULT_BYTES_MAX),
@@ -83,14 +84,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         .and_then(Store::close)
         .with_context(|| format!("creating {}", pool.path.display()))?;
 
-    let program = std::env::current_exe().context("finding this program's own file")?;
+    let again = again()?;
     let screen = Screen::default();
     let plan = make_plan(&dir, bytes_max, &pool.to_leave_out()?, threads, &screen);
     let demonstration = Demonstration {
         plan: &plan,
         pool: &pool.path,
         threads,
-        writer: &|| writer::command(&program, &pool.path, threads),
+        writer: &|| writer::command(&again, &pool.path, threads),
         audience: &screen,
     };
     let outcome = demonstration.run(arguments.kills, seed);

@@ -9,6 +9,7 @@ use clap::Args;
 
 use crate::failure::Status;
 use crate::output;
+use crate::program::Start;
 
 /// The hidden subcommand that runs it.
 pub(in crate::commands) const COMMAND: &str = "demo-writer";
@@ -26,12 +27,12 @@ pub(in crate::commands) struct Arguments {
     parent: u32,
 }
 
-/// What starts it, from this program's own file.
-pub(super) fn command(program: &Path, pool: &Path, threads: usize) -> Command {
+/// What starts it.
+pub(super) fn command(again: &Start, pool: &Path, threads: usize) -> Command {
     // In one argument, since a file's name may start like an option.
     let mut pool_argument = OsString::from("--pool=");
     pool_argument.push(pool);
-    let mut command = Command::new(program);
+    let mut command = again.command();
     command
         .arg(COMMAND)
         .arg(pool_argument)
