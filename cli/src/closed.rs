@@ -2,7 +2,7 @@
 //!
 //! The runtime of Rust opens /dev/null in their place before `main` begins. What is then written is lost without an
 //! error, and what is read is empty. /dev/null does not tell whether somebody meant it. So this looks before the
-//! runtime does.
+//! runtime does. Where Python loads this, it looks then.
 
 use std::fs::File;
 use std::io;

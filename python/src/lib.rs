@@ -6,6 +6,7 @@
 mod arrays;
 mod batches;
 mod bytes;
+mod command;
 mod errors;
 mod figures;
 mod keeper;
@@ -21,6 +22,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _firndex {
+    #[pymodule_export]
+    use super::command::_command;
     #[pymodule_export]
     use super::opening::{inspect, remove};
     #[pymodule_export]
