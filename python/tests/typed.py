@@ -1,4 +1,4 @@
-"""Not run: mypy reads it. What is wrong has to be reported, or the `type: ignore` is unused, which is an error, too."""
+"""Not run: mypy and pyright read it. A mistake has to be reported, or its `type: ignore` is unused: an error, too."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def stores() -> None:
 def tables() -> None:
     with Table(key="i8", value=np.dtype([("file", "u4")])) as table:
         table.put_many(np.arange(3), [1, 2, 3])
-        values, found = table.get_many([1, 2])
+        _, found = table.get_many([1, 2])
         assert_type(found, "np.typing.NDArray[np.bool_]")
         table.get_many([1], out="values")  # type: ignore[arg-type]
 

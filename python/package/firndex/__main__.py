@@ -7,7 +7,7 @@ import sys
 from ._firndex import _command
 
 
-def main():
+def main() -> int:
     # Ctrl-C ends the command as it ends any other program, unless this process was told to ignore it.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
