@@ -15,6 +15,8 @@ mod sums;
 #[cfg(test)]
 mod tests;
 mod unnamed;
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
+mod withheld;
 
 use crate::error::{OpenError, SpaceError};
 use crate::heap::salvage::Remains;
@@ -43,6 +45,8 @@ use std::os::fd::AsFd;
 use std::path::Path;
 pub use sums::Verified;
 use unnamed::Unnamed;
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
+pub(crate) use withheld::Withheld;
 
 /// A file that was replaced this often in a row is being replaced all the time.
 const CLAIMS_MAX: usize = 100;
@@ -168,7 +172,7 @@ impl PoolFile {
                 return Ok(claimed);
             }
         }
-        Err(OpenError::Busy { path: located.path().into() })
+        Err(busy(located.path()))
     }
 
     /// `None` if the file has lost the name: a lock on it would keep no other process out.
@@ -328,6 +332,22 @@ impl PoolFile {
         look::superblock(&file, io_error("reading", located.path()))
     }
 
+    /// The pool in a file that another process has locked and writes to, mapped for reading; and whose the file is.
+    #[cfg(not(any(feature = "simulated", feature = "loom")))]
+    pub fn beside(
+        located: &Located,
+        size_max: impl FnOnce(u64) -> u64,
+    ) -> Result<(crate::Pool<Mapped>, Ownership), OpenError> {
+        let file = open_regular(located, Access::Read)?;
+        let io = io_error("looking at", located.path());
+        let superblock = look::superblock(&file, &io)?;
+        let (place, ownership) =
+            (place(&file, located.path())?, Ownership::of(&file).map_err(&io)?);
+        let (end, size_max) = (superblock.end, size_max(superblock.end));
+        let mapped = Memory::mapped(file, end, size_max, false).map_err(&io)?;
+        Ok((crate::Pool::open_beside(mapped, place)?, ownership))
+    }
+
     /// Where the file at `path` is, and this boot.
     pub fn place_of(path: &Path) -> Result<Place, OpenError> {
         place(&open_regular(&followed(path)?, Access::Read)?, path)
@@ -468,6 +488,10 @@ fn open_regular(located: &Located, access: Access) -> Result<File, OpenError> {
     if is_file(&stat) { Ok(file) } else { not_a_file("not a regular file") }
 }
 
+fn busy(path: &Path) -> OpenError {
+    OpenError::Busy { path: path.into(), advice: "close it there first" }
+}
+
 /// Locks a file against other processes and other handles of this one.
 fn claim(
     file: &File,
@@ -488,7 +512,7 @@ fn claim(
         Access::Read => FlockOperation::NonBlockingLockShared,
     };
     rustix::fs::flock(file, operation).map_err(|error| match error {
-        rustix::io::Errno::WOULDBLOCK => OpenError::Busy { path: path.into() },
+        rustix::io::Errno::WOULDBLOCK => busy(path),
         error => io(error.into()),
     })?;
     Ok((place(file, path)?, registration))

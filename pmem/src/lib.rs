@@ -9,6 +9,7 @@
 //! * [`epoch`]: when a retired item's space may be used again.
 //! * [`line_log`]: what threads flush, collected for a log file that survives power loss on a disk.
 //! * `durability`: writes that log, and checkpoints; makes a pool of them again.
+//! * [`meeting`]: where processes meet that use one pool.
 //! * [`sync`]: all shared volatile state, so that a scheduler can be put in.
 //! * [`mod@file`]: creating, finding, locking and mapping pool files.
 
@@ -24,6 +25,7 @@ pub mod heap;
 mod limits;
 pub mod line_log;
 pub mod medium;
+pub mod meeting;
 pub mod offset;
 pub mod opaque;
 pub mod pair;

@@ -18,10 +18,10 @@ use std::os::fd::AsRawFd;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
-const NONE: i32 = -1;
+pub(super) const NONE: i32 = -1;
 
 #[derive(Debug)]
-struct Entry {
+pub(super) struct Entry {
     is_taken: AtomicBool,
     /// The descriptor that has the lock.
     locked: AtomicI32,
@@ -60,10 +60,7 @@ impl GivenUp {
     ) -> Option<GivenUp> {
         watch_forks().ok()?;
         let other = open_again(file, at, access)?;
-        let take = |entry: &&Entry| !entry.is_taken.swap(true, Ordering::Acquire);
-        let entry = entries().find(take).unwrap_or_else(Entry::add);
-        entry.other.store(other.as_raw_fd(), Ordering::Relaxed);
-        entry.locked.store(file.as_raw_fd(), Ordering::Release);
+        let entry = Entry::take(file.as_raw_fd(), other.as_raw_fd());
         Some(GivenUp { entry, other })
     }
 
@@ -75,12 +72,25 @@ impl GivenUp {
 
 impl Drop for GivenUp {
     fn drop(&mut self) {
-        self.entry.locked.store(NONE, Ordering::Relaxed);
-        self.entry.is_taken.store(false, Ordering::Release);
+        self.entry.give_back();
     }
 }
 
 impl Entry {
+    /// An entry for a descriptor, and what children have in its place.
+    pub(super) fn take(locked: i32, other: i32) -> &'static Entry {
+        let is_free = |entry: &&Entry| !entry.is_taken.swap(true, Ordering::Acquire);
+        let entry = entries().find(is_free).unwrap_or_else(Entry::add);
+        entry.other.store(other, Ordering::Relaxed);
+        entry.locked.store(locked, Ordering::Release);
+        entry
+    }
+
+    pub(super) fn give_back(&self) {
+        self.locked.store(NONE, Ordering::Relaxed);
+        self.is_taken.store(false, Ordering::Release);
+    }
+
     /// Adds an entry, taken, to the list.
     fn add() -> &'static Entry {
         let entry: &'static mut Entry = Box::leak(Box::new(Entry {
@@ -146,7 +156,7 @@ unsafe extern "C" {
     ) -> i32;
 }
 
-fn watch_forks() -> io::Result<()> {
+pub(super) fn watch_forks() -> io::Result<()> {
     // Not a `OnceLock`, which a forked child could inherit amid its initialisation by another thread. Registered twice,
     // the handler does the same twice.
     static WATCHED: AtomicBool = AtomicBool::new(false);

@@ -29,6 +29,12 @@ impl Ownership {
         Ownership { user: stat.st_uid, group: stat.st_gid, mode: stat.st_mode & 0o777 }
     }
 
+    /// The numbers of owner and group.
+    #[cfg(not(any(feature = "simulated", feature = "loom")))]
+    pub(crate) fn ids(&self) -> (u32, u32) {
+        (self.user, self.group)
+    }
+
     /// Permissions, nine bits.
     pub fn mode(&self) -> u32 {
         self.mode

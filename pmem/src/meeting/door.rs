@@ -1,0 +1,286 @@
+//! The owner's side: a socket where guests come in, and a room for each of them.
+
+use super::hello::Hello;
+use super::lane::Asked;
+use super::room::{Page, Room, RoomLane};
+use super::socket::{address, beside, socket};
+use crate::file::{Located, Ownership, Withheld};
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use rustix::fs::{AtFlags, Gid, Mode, Uid};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags};
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Guests that may wait to be let in.
+const BACKLOG: i32 = 128;
+/// What an event is about, if not a guest.
+const LISTENER: u64 = u64::MAX;
+const BELL: u64 = u64::MAX - 1;
+/// Events taken at once.
+const EVENTS: usize = 64;
+
+/// A guest.
+#[derive(Debug)]
+pub struct Visitor {
+    /// Dropped before the socket is closed: after that something else may get its number.
+    _withheld: Option<Withheld>,
+    socket: OwnedFd,
+    room: Room,
+}
+
+impl Visitor {
+    /// The lanes that the guest has used so far.
+    #[inline]
+    pub fn lanes(&self) -> impl Iterator<Item = &RoomLane> {
+        (0..self.room.lanes_used()).map(|lane| self.room.lane(lane))
+    }
+
+    /// One of its lanes.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such lane.
+    pub fn lane(&self, lane: usize) -> &RoomLane {
+        self.room.lane(lane)
+    }
+}
+
+/// Wakes the owner's serving thread; from any thread.
+#[derive(Debug, Clone)]
+pub struct Bell(Arc<OwnedFd>);
+
+impl Bell {
+    /// Rings.
+    pub fn ring(&self) {
+        // If that is too much for the counter, it has been rung.
+        let _ = rustix::io::write(&*self.0, &1u64.to_ne_bytes());
+    }
+}
+
+/// Where guests come in. It belongs to the thread that serves them.
+#[derive(Debug)]
+pub struct Door {
+    /// Dropped before these are closed.
+    _withheld: [Option<Withheld>; 2],
+    hello: Hello,
+    socket: Located,
+    listener: OwnedFd,
+    events: OwnedFd,
+    bell: Bell,
+    page: Page,
+    page_memory: OwnedFd,
+    /// Guests by their numbers, which are used again.
+    visitors: Vec<Option<Visitor>>,
+    /// Closed for a moment when there are no descriptors left: to turn a guest away takes one.
+    spare: Option<OwnedFd>,
+}
+
+impl Door {
+    /// Opens the door of the pool at `pool`, whose lock the caller has. Who may write the pool may come in.
+    pub fn open(pool: &Located, ownership: Ownership, hello: Hello) -> io::Result<Door> {
+        let listener = socket()?;
+        let named = beside(pool)?;
+        match named.unlink() {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // The new name has these permissions from the beginning.
+        rustix::fs::fchmod(&listener, Mode::from_bits_truncate(ownership.mode()))?;
+        rustix::net::bind(&listener, &address(&named)?)?;
+        let opened = Door::opened(&named, listener, ownership, hello);
+        if opened.is_err() {
+            let _ = named.unlink();
+        }
+        opened
+    }
+
+    fn opened(
+        named: &Located,
+        listener: OwnedFd,
+        ownership: Ownership,
+        hello: Hello,
+    ) -> io::Result<Door> {
+        give(named, ownership)?;
+        rustix::net::listen(&listener, BACKLOG)?;
+        let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        watch(&events, listener.as_fd(), LISTENER)?;
+        watch(&events, bell.as_fd(), BELL)?;
+        let (page, page_memory) = Page::make()?;
+        let withheld = [&listener, &events].map(|descriptor| Withheld::new(descriptor.as_fd()));
+        Ok(Door {
+            hello,
+            socket: named.clone(),
+            listener,
+            events,
+            bell: Bell(bell),
+            page,
+            page_memory,
+            visitors: Vec::new(),
+            spare: spare(),
+            _withheld: withheld,
+        })
+    }
+
+    /// What wakes the serving thread.
+    pub fn bell(&self) -> Bell {
+        self.bell.clone()
+    }
+
+    #[cfg(test)]
+    pub(super) fn events(&self) -> &OwnedFd {
+        &self.events
+    }
+
+    /// The guests, with their numbers.
+    pub fn visitors(&self) -> impl Iterator<Item = (usize, &Visitor)> {
+        let numbered = self.visitors.iter().enumerate();
+        numbered.filter_map(|(number, visitor)| Some((number, visitor.as_ref()?)))
+    }
+
+    /// The guest with this number.
+    pub fn visitor(&self, number: usize) -> Option<&Visitor> {
+        self.visitors.get(number)?.as_ref()
+    }
+
+    /// How many guests there are.
+    pub fn count(&self) -> usize {
+        self.visitors.iter().flatten().count()
+    }
+
+    /// Says whether guests must ring for the serving thread. Look at all lanes after saying so, before you sleep.
+    pub fn set_asleep(&self, asleep: bool) {
+        self.page.set_asleep(asleep);
+    }
+
+    /// Lets in who waits, and takes leave of who has gone, whose numbers are added to `gone`. Sleeps until there is
+    /// something to do, for this long at most; for ever if that is `None`.
+    pub fn attend(&mut self, wait: Option<Duration>, gone: &mut Vec<usize>) -> io::Result<()> {
+        let timeout = wait.map(|time| rustix::event::Timespec {
+            tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: time.subsec_nanos().into(),
+        });
+        let mut events = [MaybeUninit::<epoll::Event>::uninit(); EVENTS];
+        let found = match epoll::wait(&self.events, &mut events, timeout.as_ref()) {
+            Ok((found, _)) => found,
+            Err(Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        for event in found {
+            match event.data.u64() {
+                LISTENER => self.let_in(),
+                BELL => drop(rustix::io::read(&*self.bell.0, &mut [0; 8])),
+                number => self.hear(number as usize, gone),
+            }
+        }
+        Ok(())
+    }
+
+    fn let_in(&mut self) {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        loop {
+            match rustix::net::accept_with(&self.listener, flags) {
+                // A guest that cannot get a room sees that it is turned away.
+                Ok(socket) => drop(self.make_room(socket)),
+                Err(Errno::MFILE | Errno::NFILE) if self.spare.is_some() => {
+                    self.spare = None;
+                    drop(rustix::net::accept_with(&self.listener, flags));
+                    self.spare = spare();
+                }
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn make_room(&mut self, socket: OwnedFd) -> io::Result<()> {
+        let (room, memory) = Room::make()?;
+        let withheld = Withheld::new(socket.as_fd());
+        let free = self.visitors.iter().position(Option::is_none);
+        let number = free.unwrap_or(self.visitors.len());
+        watch(&self.events, socket.as_fd(), number as u64)?;
+        self.greet(socket.as_fd(), memory.as_fd())?;
+        let visitor = Some(Visitor { socket, room, _withheld: withheld });
+        match free {
+            Some(free) => self.visitors[free] = visitor,
+            None => self.visitors.push(visitor),
+        }
+        Ok(())
+    }
+
+    fn greet(&self, socket: BorrowedFd<'_>, room: BorrowedFd<'_>) -> io::Result<()> {
+        let descriptors = [room, self.page_memory.as_fd()];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        control.push(SendAncillaryMessage::ScmRights(&descriptors));
+        let hello = self.hello.encode();
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        rustix::net::sendmsg(socket, &[IoSlice::new(&hello)], &mut control, flags)?;
+        Ok(())
+    }
+
+    /// A guest has rung, or hung up.
+    fn hear(&mut self, number: usize, gone: &mut Vec<usize>) {
+        let Some(Some(visitor)) = self.visitors.get(number) else { return };
+        loop {
+            match rustix::net::recv(&visitor.socket, &mut [0u8; 16], RecvFlags::DONTWAIT) {
+                // A message of no bytes looks as the end does; no guest of ours sends one.
+                Ok((_, 0)) => break,
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                Err(_) => break,
+            }
+        }
+        self.visitors[number] = None;
+        gone.push(number);
+    }
+
+    /// Takes leave of a guest.
+    pub fn dismiss(&mut self, number: usize) {
+        if let Some(visitor) = self.visitors.get_mut(number) {
+            *visitor = None;
+        }
+    }
+
+    /// Whether anything is asked.
+    pub fn is_asked(&self) -> bool {
+        self.visitors()
+            .any(|(_, visitor)| visitor.lanes().any(|lane| lane.asked() == Asked::Waiting))
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        let _ = self.socket.unlink();
+    }
+}
+
+/// The name's owner, group and permissions are the pool's. `chmod` once more: the process's mask may have taken some
+/// away.
+fn give(named: &Located, ownership: Ownership) -> io::Result<()> {
+    let stat = named.stat()?;
+    let (user, group) = ownership.ids();
+    if (stat.st_uid, stat.st_gid) != (user, group) {
+        let ids = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
+        let flags = AtFlags::SYMLINK_NOFOLLOW;
+        rustix::fs::chownat(named.directory(), named.name(), ids.0, ids.1, flags)?;
+    }
+    if stat.st_mode & 0o777 != ownership.mode() {
+        let mode = Mode::from_bits_truncate(ownership.mode());
+        rustix::fs::chmodat(named.directory(), named.name(), mode, AtFlags::empty())?;
+    }
+    Ok(())
+}
+
+fn watch(events: &OwnedFd, what: BorrowedFd<'_>, number: u64) -> io::Result<()> {
+    let flags = epoll::EventFlags::IN | epoll::EventFlags::RDHUP;
+    Ok(epoll::add(events, what, epoll::EventData::new_u64(number), flags)?)
+}
+
+fn spare() -> Option<OwnedFd> {
+    eventfd(0, EventfdFlags::CLOEXEC).ok()
+}

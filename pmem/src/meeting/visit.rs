@@ -1,0 +1,212 @@
+//! A guest's side.
+
+use super::hello::{HELLO_BYTES, Hello};
+use super::room::{LANES, Page, Room, RoomLane};
+use super::socket::{address, beside, socket};
+use crate::file::{Located, Ownership, Withheld};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, sockopt::socket_peercred,
+};
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// Why a visit did not come about.
+#[derive(Debug)]
+pub enum VisitError {
+    /// Nobody is there to visit: there is no owner, or one that admits no guests.
+    Nobody,
+    /// This process may not visit.
+    Forbidden,
+    /// There is somebody who has not said a word in the time given.
+    Silent,
+    /// Somebody else than the pool's owner is there, or one of another version.
+    Stranger {
+        /// What was found.
+        found: String,
+        /// What was expected.
+        expected: String,
+    },
+    /// The operating system refused.
+    Io(io::Error),
+}
+
+impl From<io::Error> for VisitError {
+    fn from(error: io::Error) -> VisitError {
+        VisitError::Io(error)
+    }
+}
+
+impl From<Errno> for VisitError {
+    fn from(error: Errno) -> VisitError {
+        VisitError::Io(error.into())
+    }
+}
+
+/// A visit to a pool's owner. It ends with this value, or with the owner.
+#[derive(Debug)]
+pub struct Visit {
+    /// Dropped before the socket is closed: after that something else may get its number.
+    _withheld: Option<Withheld>,
+    hello: Hello,
+    socket: OwnedFd,
+    room: Room,
+    page: Page,
+}
+
+impl Visit {
+    /// Goes to the owner of the pool at `pool`, whose file has this identity and ownership, and waits this long to be
+    /// let in.
+    pub fn begin(
+        pool: &Located,
+        uuid: u128,
+        ownership: Ownership,
+        patience: Duration,
+    ) -> Result<Visit, VisitError> {
+        let began = Instant::now();
+        let socket = socket()?;
+        let named = beside(pool)?;
+        let address = address(&named)?;
+        loop {
+            match rustix::net::connect(&socket, &address) {
+                Ok(()) => break,
+                Err(Errno::NOENT | Errno::CONNREFUSED | Errno::NOTSOCK) => {
+                    return Err(VisitError::Nobody);
+                }
+                Err(Errno::ACCESS | Errno::PERM) => return Err(VisitError::Forbidden),
+                // Others wait to be let in.
+                Err(Errno::AGAIN) if began.elapsed() < patience => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(Errno::AGAIN) => return Err(VisitError::Silent),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let withheld = Withheld::new(socket.as_fd());
+        trust(&socket, ownership)?;
+        await_word(&socket, patience.saturating_sub(began.elapsed()))?;
+        let (hello, descriptors) = hear(&socket)?;
+        let [room, page] = <[OwnedFd; 2]>::try_from(descriptors).map_err(|found| {
+            let found = format!("a greeting with {} descriptors", found.len());
+            VisitError::Stranger { found, expected: "two of them".into() }
+        })?;
+        if hello.uuid != uuid {
+            let found = format!("the owner of pool {:032x}", hello.uuid);
+            return Err(VisitError::Stranger { found, expected: format!("{uuid:032x}") });
+        }
+        let (room, page) = (Room::enter(room.as_fd())?, Page::enter(page.as_fd())?);
+        Ok(Visit { hello, socket, room, page, _withheld: withheld })
+    }
+
+    /// What the owner said first.
+    pub fn hello(&self) -> Hello {
+        self.hello
+    }
+
+    /// A lane, for one thread at a time.
+    ///
+    /// # Panics
+    ///
+    /// If `lane` is not below [`LANES`].
+    pub fn lane(&self, lane: usize) -> &RoomLane {
+        self.room.lane(lane)
+    }
+
+    /// Says that a lane is used from now on.
+    pub fn use_lane(&self, lane: usize) {
+        self.room.use_lane(lane.min(LANES - 1));
+    }
+
+    /// Rings for the owner, if it sleeps. To be called after something was [asked](super::Lane::ask).
+    #[inline]
+    pub fn ring_if_asleep(&self) {
+        if self.page.is_asleep() {
+            self.ring();
+        }
+    }
+
+    #[cold]
+    fn ring(&self) {
+        // A full queue of rings is as good as one; an owner that is gone is noticed otherwise.
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        let _ = rustix::net::send(&self.socket, b"!", flags);
+    }
+
+    /// Whether the owner has gone, or has shown this guest out.
+    pub fn is_over(&self) -> bool {
+        let mut asked = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::RDHUP)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        match poll(&mut asked, Some(&now)) {
+            // It says nothing after its greeting.
+            Ok(found) => found > 0,
+            Err(error) => error != Errno::INTR,
+        }
+    }
+}
+
+/// An error if the other side is nobody who would own a pool with this ownership.
+fn trust(socket: &OwnedFd, ownership: Ownership) -> Result<(), VisitError> {
+    let peer = socket_peercred(socket)?;
+    let (user, group) = ownership.ids();
+    let may_write = [0, user, rustix::process::geteuid().as_raw()].contains(&peer.uid.as_raw())
+        || ownership.mode() & 0o020 != 0 && peer.gid.as_raw() == group
+        || ownership.mode() & 0o002 != 0;
+    if may_write {
+        return Ok(());
+    }
+    let found = format!("a process of user {}", peer.uid.as_raw());
+    let expected = format!("one that may write the pool, which is user {user}'s");
+    Err(VisitError::Stranger { found, expected })
+}
+
+/// Waits until the other side has said something, or hung up.
+fn await_word(socket: &OwnedFd, patience: Duration) -> Result<(), VisitError> {
+    let until = Instant::now() + patience;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let time = Timespec {
+            tv_sec: left.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        let mut asked = [PollFd::new(socket, PollFlags::IN)];
+        match poll(&mut asked, Some(&time)) {
+            Ok(0) => return Err(VisitError::Silent),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+fn hear(socket: &OwnedFd) -> Result<(Hello, Vec<OwnedFd>), VisitError> {
+    let mut bytes = [0; HELLO_BYTES + 1];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let heard = {
+        let mut into = [IoSliceMut::new(&mut bytes)];
+        rustix::net::recvmsg(socket, &mut into, &mut control, flags)
+    };
+    let length = match heard {
+        Ok(heard) => heard.bytes,
+        // It closed the door.
+        Err(Errno::CONNRESET | Errno::PIPE) => 0,
+        Err(error) => return Err(error.into()),
+    };
+    let mut descriptors = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = message {
+            descriptors.extend(received);
+        }
+    }
+    if length == 0 {
+        return Err(VisitError::Nobody);
+    }
+    let hello = Hello::decode(&bytes[..length])
+        .map_err(|found| VisitError::Stranger { found, expected: Hello::expected() })?;
+    Ok((hello, descriptors))
+}
