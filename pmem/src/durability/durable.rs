@@ -1,5 +1,6 @@
 //! Who writes log and checkpoints, and who waits for them.
 
+mod attendant;
 mod found;
 mod keep;
 mod merge;
@@ -10,6 +11,7 @@ mod wait;
 mod wakers;
 mod write;
 
+pub use attendant::Attendant;
 pub use steps::Steps;
 pub use wakers::WhenDurable;
 
@@ -71,6 +73,27 @@ pub struct LogUse {
     pub checkpoints: u64,
     /// Why changes are being refused, if they are.
     pub failure: Option<LogError>,
+}
+
+impl LogUse {
+    /// Those of another process, which has told this moment, the figures from `log_bytes` on in their order, and the
+    /// failure.
+    pub fn of(
+        durable_until: Option<SystemTime>,
+        figures: [u64; 5],
+        failure: Option<LogError>,
+    ) -> LogUse {
+        let [log_bytes, checkpoint_bytes, written_bytes, logged_bytes, checkpoints] = figures;
+        LogUse {
+            durable_until,
+            log_bytes,
+            checkpoint_bytes,
+            written_bytes,
+            logged_bytes,
+            checkpoints,
+            failure,
+        }
+    }
 }
 
 /// Writes a pool's log and checkpoints, until it is dropped.
@@ -245,13 +268,7 @@ impl Durable {
     /// thread is far ahead of it: better here than where it holds a lock.
     #[inline]
     pub fn admit(&self) -> Result<(), LogError> {
-        if self.shared.is_refusing.load(Ordering::Acquire) {
-            self.shared.refusal()?;
-        }
-        if self.shared.log.is_crowded() {
-            self.shared.flush(self.shared.log.epoch(), false)?;
-        }
-        Ok(())
+        self.shared.admit()
     }
 
     /// The epoch that everything belongs to, or to an earlier one, that the calling thread has done or seen so far.
@@ -399,6 +416,17 @@ impl Shared {
         shared.log.start();
         shared.begin_epochs();
         Ok(shared)
+    }
+
+    #[inline]
+    fn admit(&self) -> Result<(), LogError> {
+        if self.is_refusing.load(Ordering::Acquire) {
+            self.refusal()?;
+        }
+        if self.log.is_crowded() {
+            self.flush(self.log.epoch(), false)?;
+        }
+        Ok(())
     }
 
     fn of(

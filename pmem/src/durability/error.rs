@@ -65,6 +65,12 @@ pub enum LogError {
     /// The pool's log has ended.
     #[error("the pool is being closed, and takes no more changes; open it again to make them")]
     Closed,
+    /// The process that writes the log has said so.
+    #[error("{found}")]
+    Told {
+        /// What it has said.
+        found: String,
+    },
 }
 
 show_as_text!(LogError {
@@ -74,6 +80,7 @@ show_as_text!(LogError {
     InTheWay { path },
     NoThread { r#source },
     Closed,
+    Told { found },
 });
 
 /// What gives a file room that was refused it.
@@ -140,6 +147,7 @@ impl From<LogError> for io::Error {
             LogError::InTheWay { .. } => io::ErrorKind::AlreadyExists,
             LogError::NoThread { source } => source.kind(),
             LogError::Closed => io::ErrorKind::BrokenPipe,
+            LogError::Told { .. } => io::ErrorKind::Other,
         };
         io::Error::new(kind, error)
     }

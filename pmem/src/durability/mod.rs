@@ -79,7 +79,7 @@ mod supply;
 mod writer;
 
 pub use crate::superblock::{Durability, LogEnd, Logged};
-pub use durable::{Config, Durable, LogUse, Steps, WhenDurable};
+pub use durable::{Attendant, Config, Durable, LogUse, Steps, WhenDurable};
 pub use error::{HoldError, LogError, RestoreError};
 pub use image::Image;
 pub use restore::{Restored, SafeCopy};

@@ -61,6 +61,11 @@ pub struct Gate {
 }
 
 impl Gate {
+    /// A gate that stands open: of a process that changes nothing in the pool itself.
+    pub fn open() -> io::Result<Gate> {
+        Gate::new(GateState::Open)
+    }
+
     pub(super) fn new(state: GateState) -> io::Result<Gate> {
         Ok(Gate { state: AtomicU32::new(state as u32), announced: PerThread::new()? })
     }

@@ -51,6 +51,16 @@ impl Wakers {
 }
 
 impl Shared {
+    pub(super) fn when_durable(&self, ticket: u64, forks_at_start: u32) -> WhenDurable {
+        WhenDurable {
+            wakers: Arc::clone(&self.wakers),
+            ticket,
+            is_durable: self.durable.load(Ordering::Acquire) >= ticket,
+            number: None,
+            forks_at_start,
+        }
+    }
+
     /// Tells futures how far the log is. The caller holds no lock: a waker is other people's code.
     pub(super) fn tell_futures(&self) {
         let due = {
@@ -75,13 +85,7 @@ impl Durable {
     /// A future that is ready as soon as [`Durable::wait`] would return. It does not keep the log from ending: then it
     /// is ready, too.
     pub fn when_durable(&self, ticket: u64) -> WhenDurable {
-        WhenDurable {
-            wakers: Arc::clone(&self.shared.wakers),
-            ticket,
-            is_durable: self.durable_up_to() >= ticket,
-            number: None,
-            forks_at_start: self.forks_at_start,
-        }
+        self.shared.when_durable(ticket, self.forks_at_start)
     }
 }
 
