@@ -13,6 +13,12 @@ pub enum Error {
     /// The pool holds something that cannot be.
     #[error(transparent)]
     Corrupt(#[from] Corrupt),
+    /// The process that makes changes for this one has not done it, for a reason that no engine knows.
+    #[error("{error}")]
+    Other {
+        /// The reason.
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
 }
 
 /// An operation on byte strings failed. The store is unchanged and keeps working.
@@ -50,6 +56,12 @@ pub enum ItemError {
         /// Most keys that may share a hash.
         limit: usize,
     },
+    /// As [`Error::Other`].
+    #[error("{error}")]
+    Other {
+        /// The reason.
+        error: Box<dyn std::error::Error + Send + Sync>,
+    },
 }
 
 pmem::show_as_text!(ItemError {
@@ -58,6 +70,7 @@ pmem::show_as_text!(ItemError {
     KeyTooLong { found, limit },
     ValueTooLong { found, limit },
     TooManyCollisions { limit },
+    Other { error },
 });
 
 impl From<Error> for ItemError {
@@ -65,6 +78,7 @@ impl From<Error> for ItemError {
         match error {
             Error::Space(error) => ItemError::Space(error),
             Error::Corrupt(error) => ItemError::Corrupt(error),
+            Error::Other { error } => ItemError::Other { error },
         }
     }
 }

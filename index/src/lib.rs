@@ -1,6 +1,7 @@
 //! What every firndex engine shares: the traits [`Index`] and [`Records`], seeded stable hashing,
 //! fingerprint matching, and the adapter that makes any `Index<u64, u64>` a [`Records`].
 
+mod bounds;
 mod change;
 mod error;
 pub mod fingerprint;
@@ -13,6 +14,7 @@ mod shown;
 mod traits;
 mod unfinished;
 
+pub use bounds::{check_limits, check_pairs};
 pub use change::Change;
 pub use error::{Error, ItemError};
 pub use fixed::{Fixed, are_words, fields, is_same, is_same_state};

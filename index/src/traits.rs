@@ -262,20 +262,33 @@ pub trait RecordScan {
 ///
 /// The guard keeps them in place. Hold it briefly: while any guard is held, no replaced item's space is reused.
 #[derive(Debug)]
-pub struct Record<'a> {
-    bytes: &'a [u8],
-    _pinned: Guard<'a>,
+pub struct Record<'a>(Bytes<'a>);
+
+#[derive(Debug)]
+enum Bytes<'a> {
+    Pinned { bytes: &'a [u8], _pinned: Guard<'a> },
+    Copied(Box<[u8]>),
 }
 
 impl<'a> Record<'a> {
     /// Ties `bytes`, which must have been found under `pinned`, to that guard.
+    #[inline(always)]
     pub fn new(bytes: &'a [u8], pinned: Guard<'a>) -> Self {
-        Record { bytes, _pinned: pinned }
+        Record(Bytes::Pinned { bytes, _pinned: pinned })
+    }
+
+    /// A copy, which another process has made.
+    pub fn copied(bytes: Box<[u8]>) -> Self {
+        Record(Bytes::Copied(bytes))
     }
 
     /// The value's bytes.
+    #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
-        self.bytes
+        match &self.0 {
+            Bytes::Pinned { bytes, .. } => bytes,
+            Bytes::Copied(bytes) => bytes,
+        }
     }
 }
 

@@ -22,6 +22,11 @@ impl Done {
         Done { first: count, behind: 0 }
     }
 
+    /// All entries before one of them, and those behind it that `behind` has a bit for.
+    pub const fn of(first: usize, behind: u32) -> Done {
+        Done { first, behind: behind & !1 }
+    }
+
     /// All entries before a chunk, and those of the chunk that `mask` has a bit for.
     fn in_chunk(before: usize, mask: u32) -> Done {
         let ones = mask.trailing_ones();

@@ -6,30 +6,12 @@ use super::scan::TagScan;
 use crate::kit::mutation::Puts;
 use index::{
     Change, CheckReport, Error, ItemError, Occupancy, Record, RecordExchange, RecordScan, Records,
-    Shrunk, Unfinished,
+    Shrunk, Unfinished, check_limits, check_pairs,
 };
 use pmem::Medium;
 use pmem::epoch::Guard;
-use pmem::heap::{Compacted, HeapUse, KEY_BYTES_MAX, VALUE_BYTES_MAX, Wanted};
+use pmem::heap::{Compacted, HeapUse, Wanted};
 use std::time::Duration;
-
-fn check_limits(key: &[u8], value: &[u8]) -> Result<(), ItemError> {
-    if key.len() > KEY_BYTES_MAX {
-        return Err(ItemError::KeyTooLong { found: key.len(), limit: KEY_BYTES_MAX });
-    }
-    if value.len() > VALUE_BYTES_MAX {
-        return Err(ItemError::ValueTooLong { found: value.len(), limit: VALUE_BYTES_MAX });
-    }
-    Ok(())
-}
-
-/// Refuses a batch with an entry that no call alone would take.
-fn check_pairs(pairs: &[(&[u8], &[u8])]) -> Result<(), Unfinished<ItemError>> {
-    for (index, (key, value)) in pairs.iter().enumerate() {
-        check_limits(key, value).map_err(|error| Unfinished::refused(index, error))?;
-    }
-    Ok(())
-}
 
 fn record<'a>((changed, guard): (Changed<'a>, Guard<'a>)) -> Option<Record<'a>> {
     changed.before.map(|item| Record::new(item.value, guard))

@@ -1,6 +1,7 @@
 //! Batches: slots and items fetched together, new items fenced together.
 
-use super::{AnyItems, GROUP, Unpublished, check_pairs};
+use super::{AnyItems, GROUP, Unpublished};
+use crate::bounds::check_pairs;
 use crate::change::Change;
 use crate::error::ItemError;
 use crate::traits::Record;

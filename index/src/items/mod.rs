@@ -22,6 +22,7 @@ mod tally;
 
 pub use read::ItemReader;
 
+use crate::bounds::check_limits;
 use crate::change::Change;
 use crate::error::{Error, ItemError};
 use crate::hash::Hasher;
@@ -30,9 +31,7 @@ use crate::traits::{Chore, Index, Record, RecordExchange, RecordScan, Records, W
 use crate::unfinished::Unfinished;
 use batch::Entry;
 use pmem::epoch::{Epochs, Guard, Retries};
-use pmem::heap::{
-    Compacted, GROUP_MAX, Heap, HeapUse, Item, KEY_BYTES_MAX, VALUE_BYTES_MAX, Wanted,
-};
+use pmem::heap::{Compacted, GROUP_MAX, Heap, HeapUse, Item, Wanted};
 use pmem::sync::{AtomicBool, AtomicU64, Ordering};
 use pmem::{Medium, Offset, OpenError, Pool, SpaceError};
 use read::View;
@@ -149,24 +148,6 @@ impl<M: Medium> Drop for Unpublished<'_, M> {
             self.heap.reclaim(at);
         }
     }
-}
-
-fn check_limits(key: &[u8], value: &[u8]) -> Result<(), ItemError> {
-    if key.len() > KEY_BYTES_MAX {
-        return Err(ItemError::KeyTooLong { found: key.len(), limit: KEY_BYTES_MAX });
-    }
-    if value.len() > VALUE_BYTES_MAX {
-        return Err(ItemError::ValueTooLong { found: value.len(), limit: VALUE_BYTES_MAX });
-    }
-    Ok(())
-}
-
-/// Refuses a batch with an entry that no call alone would take.
-fn check_pairs(pairs: &[(&[u8], &[u8])]) -> Result<(), Unfinished<ItemError>> {
-    for (index, (key, value)) in pairs.iter().enumerate() {
-        check_limits(key, value).map_err(|error| Unfinished::refused(index, error))?;
-    }
-    Ok(())
 }
 
 impl<I: Index<u64, u64> + 'static, M: Medium> Items<I, M> {
