@@ -200,7 +200,7 @@ mod tests {
         let left = OpenError::LeftLog { path: path(), companions: path() };
         let cases: [(Error, Code, &str); 12] = [
             (OpenError::Missing { path: path() }.into(), Code::Missing, "FIRNDEX_OPEN_OR_CREATE"),
-            (OpenError::Busy { path: path() }.into(), Code::Busy, "close it there first"),
+            (OpenError::Busy { path: path(), advice: "close it there first" }.into(), Code::Busy, "close it there first"),
             (
                 OpenError::Damaged { found: "x".into() }.into(),
                 Code::Damaged,

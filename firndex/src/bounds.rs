@@ -23,6 +23,10 @@ const MAX_BYTES_MAX: u64 = 1 << 40;
 const DURABLE_EVERY_MIN: Duration = Duration::from_micros(100);
 /// Losing more than that is not what anybody means by durable.
 const DURABLE_EVERY_MAX: Duration = Duration::from_secs(3600);
+/// An owner that is awake answers sooner.
+const PATIENCE_MIN: Duration = Duration::from_millis(1);
+/// Nobody waits longer for a process that is stopped.
+const PATIENCE_MAX: Duration = Duration::from_secs(3600);
 
 impl Options {
     /// Refuses a value out of its option's range, or one that is no number.
@@ -60,10 +64,15 @@ impl Options {
             let expected = format!("{MAX_BYTES_MIN} to {MAX_BYTES_MAX} bytes (1 TiB)");
             return refuse("max_bytes", bytes, expected);
         }
-        if !(DURABLE_EVERY_MIN..=DURABLE_EVERY_MAX).contains(&self.durable_every) {
-            let found = format!("{} s", self.durable_every.as_secs_f64());
-            let [least, most] = [DURABLE_EVERY_MIN, DURABLE_EVERY_MAX].map(|d| d.as_secs_f64());
-            return refuse("durable_every", found, format!("{least} to {most} s"));
+        for (option, found, range) in [
+            ("durable_every", self.durable_every, DURABLE_EVERY_MIN..=DURABLE_EVERY_MAX),
+            ("patience", self.patience, PATIENCE_MIN..=PATIENCE_MAX),
+        ] {
+            if !range.contains(&found) {
+                let [least, most] = [range.start(), range.end()].map(Duration::as_secs_f64);
+                let found = format!("{} s", found.as_secs_f64());
+                return refuse(option, found, format!("{least} to {most} s"));
+            }
         }
         Ok(())
     }

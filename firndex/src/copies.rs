@@ -185,6 +185,9 @@ fn rewrite<T: Held>(held: T) -> Result<Option<Copied>> {
 
 /// The permissions of the pool's file, if it has one. A copy is as private.
 fn mode_of(handle: &Handle) -> Result<Option<u32>> {
+    if let Some(link) = handle.link() {
+        return Ok(Some(link.mode()));
+    }
     Ok(handle.file().map(PoolFile::ownership).transpose()?.map(|found| found.mode()))
 }
 
@@ -256,6 +259,10 @@ fn at_one_moment(
 
 /// A new file for the pool of `handle`, and what the new pool is made with; `None` if it has no file.
 fn successor(handle: &Handle) -> Result<Option<(Draft, Options)>> {
+    handle.demand_owner(
+        "`rewrite`",
+        "it replaces the pool's file: end that process, and call it here",
+    )?;
     // Refused where nothing may be written.
     drop(handle.write()?);
     let superblock = handle.superblock()?;

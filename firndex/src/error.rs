@@ -6,6 +6,7 @@ use pmem::heap::Corrupt;
 use pmem::pool::WriteError;
 use pmem::{OpenError, SpaceError};
 use std::io;
+use std::time::Duration;
 
 /// Why an operation failed. After any error, everything stored before is unchanged. Batches of changes, which may fail
 /// part-way, have a [`BatchError`](crate::BatchError).
@@ -122,6 +123,44 @@ pub enum Error {
          open the pool again in the child, after the parent has closed it"
     )]
     Forked,
+    /// The process that owned the pool has ended while it did what this process, a guest, had asked for. So that may have
+    /// happened or not: look before you do it again. Of a batch, entries that do not count as done may have taken effect;
+    /// of a scan, the rest is missing. Nothing that was answered is lost, and the next call finds the new owner.
+    #[error(
+        "the process that owned the pool ended while it did this, so it may have been done or not: look, and do it again \
+         if it was not"
+    )]
+    Interrupted,
+    /// The process that owns the pool has not answered this one, a guest, for [`Options::patience`]: it is stopped, or
+    /// its machine is far too busy, or it is taking long to open the pool. What was asked may happen yet, unless nobody
+    /// has begun it. Nobody takes the pool from a process that may go on.
+    ///
+    /// [`Options::patience`]: crate::Options::patience
+    #[error(
+        "{} has not answered for {:.1} s; look whether it is stopped (`kill -CONT` lets it go on), or end it, or wait longer \
+         (`Options::patience`)",
+        owner(*process), waited.as_secs_f64()
+    )]
+    Silent {
+        /// The process, as its own namespace numbers it; 0 if it has not said its number.
+        process: u32,
+        /// How long this one has waited.
+        waited: Duration,
+    },
+    /// The process that owns the pool could not do what this one, a guest, has asked for.
+    #[error("the process that owns the pool could not do it: {found}")]
+    Owner {
+        /// What it says.
+        found: String,
+    },
+    /// Only the process that owns a pool can do this, and this one is a guest.
+    #[error("{what} is for the process that owns the pool, and this one is a guest: {advice}")]
+    ForOwner {
+        /// What was asked for.
+        what: &'static str,
+        /// What to do.
+        advice: &'static str,
+    },
     /// A page of the pool's file has vanished while the pool was open: another program has truncated the file, or its
     /// device failed. Only with [`Options::survive_bus_errors`](crate::Options::survive_bus_errors); else the process
     /// ends with SIGBUS.
@@ -162,9 +201,21 @@ pmem::show_as_text!(Error {
     NotLogged,
     ReadOnly,
     Forked,
+    Interrupted,
+    Silent { process, waited },
+    Owner { found },
+    ForOwner { what, advice },
     Vanished { file_bytes, pool_bytes },
     Io { action, r#source },
 });
+
+/// Who owns the pool.
+fn owner(process: u32) -> String {
+    match process {
+        0 => "the process that owns the pool".into(),
+        number => format!("process {number}, which owns the pool,"),
+    }
+}
 
 /// What is wrong with a parameter.
 fn parameter(engine: &str, name: &str, value: u64, exists: bool) -> String {
@@ -230,8 +281,26 @@ impl From<ItemError> for Error {
         match error {
             ItemError::Space(error) => error.into(),
             ItemError::Corrupt(error) => Error::Corrupt(error),
+            ItemError::Other { error } => match error.downcast() {
+                Ok(error) => *error,
+                Err(other) => Error::Owner { found: other.to_string() },
+            },
             limit => Error::Limit(limit),
         }
+    }
+}
+
+/// What a guest says in place of an engine.
+impl From<Error> for index::Error {
+    fn from(error: Error) -> Self {
+        index::Error::Other { error: Box::new(error) }
+    }
+}
+
+/// As above.
+impl From<Error> for ItemError {
+    fn from(error: Error) -> Self {
+        ItemError::Other { error: Box::new(error) }
     }
 }
 

@@ -1,8 +1,9 @@
 //! What every call of a table or a store goes through: whether the pool may be used, and what its changes wait for.
 
 use crate::durability::next_durability;
+use crate::guests::{Figures, Link, Rights};
 use crate::shapes::Shapes;
-use crate::{BatchError, Engine, Error, Kind, Medium, Result, Stats};
+use crate::{BatchError, Engine, Error, Kind, Medium, Result, Role, Stats};
 use index::{CheckReport, Done, Occupancy, Unfinished};
 use pmem::durability::{Durability, Durable, HoldError, LogError, LogUse, SafeCopy};
 use pmem::file::PoolFile;
@@ -18,7 +19,12 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 /// The pool under a table or store. To be dropped after the engine.
+///
+/// In a guest it is a mapping of the pool's file that is only read, and everything that waits for the log, or ends it,
+/// goes by the [link](Link) to the owner.
 pub(crate) struct Handle {
+    /// In a guest, the way to the owner.
+    link: Option<Arc<Link>>,
     /// Its threads use the pool, and end first.
     durable: Option<Durable>,
     /// Whether each mutation waits until it survives power loss.
@@ -57,6 +63,7 @@ impl Handle {
         let gate = Arc::clone(pool.gate());
         let logged = pool.superblock().logged().filter(|_| durable.is_some());
         Handle {
+            link: None,
             commits: logged.is_some_and(|logged| logged.durability == Durability::Commit),
             durable,
             keeps_sums: pool.superblock().keeps_sums() && !pool.is_read_only(),
@@ -71,6 +78,60 @@ impl Handle {
             recovery,
             reset: None,
             file,
+        }
+    }
+
+    /// The handle of a guest. Its mapping of the pool is read-only; whether it may have changes made is another thing.
+    pub(crate) fn of_guest(
+        pool: Arc<Pool<Memory>>,
+        engine: Engine,
+        link: Arc<Link>,
+        read_only: bool,
+        took: Duration,
+    ) -> Result<Handle> {
+        let reserve = |source| Error::Io { action: "reserving memory", source };
+        let gate = match read_only {
+            true => Arc::clone(pool.gate()),
+            false => Arc::new(Gate::open().map_err(reserve)?),
+        };
+        let mut handle = Handle::new(pool, None, None, engine, [None, None], took);
+        handle.gate = gate;
+        handle.link = Some(link);
+        // Every call looks whether it has failed where an engine's does not.
+        handle.watch();
+        Ok(handle)
+    }
+
+    /// What this process is to the pool.
+    pub(crate) fn role(&self) -> Role {
+        self.link.as_ref().map_or(Role::Owner, |link| link.role())
+    }
+
+    /// In a guest, the way to the owner.
+    pub(crate) fn link(&self) -> Option<&Link> {
+        self.link.as_deref()
+    }
+
+    /// The same, for who may outlive the handle.
+    pub(crate) fn shared_link(&self) -> Option<Arc<Link>> {
+        self.link.clone()
+    }
+
+    /// Refuses what only the owner can do.
+    pub(crate) fn demand_owner(&self, what: &'static str, advice: &'static str) -> Result<()> {
+        match self.link {
+            Some(_) => Err(Error::ForOwner { what, advice }),
+            None => Ok(()),
+        }
+    }
+
+    /// What serving guests takes.
+    pub(crate) fn rights(&self) -> Rights {
+        Rights {
+            pool: Arc::clone(&self.pool),
+            log: self.durable.as_ref().map(Durable::attendant),
+            commits: self.commits,
+            recovery: self.recovery,
         }
     }
 
@@ -97,6 +158,9 @@ impl Handle {
     #[cold]
     #[inline(never)]
     fn look_around(&self) -> Result<()> {
+        if let Some(link) = &self.link {
+            return link.failure();
+        }
         let upheavals = pmem::sync::upheavals();
         // A pool is marked before its loss is counted.
         fence(Ordering::Acquire);
@@ -137,6 +201,9 @@ impl Handle {
 
     /// Says that everything is about to be read.
     pub(crate) fn read_ahead(&self) {
+        if self.link.is_some() {
+            return;
+        }
         let medium = self.pool.medium();
         medium.read_ahead(0..medium.size());
     }
@@ -232,6 +299,7 @@ impl Handle {
         let write = self.write()?;
         let result = mutate()?;
         self.end(write)?;
+        self.read()?;
         Ok(result)
     }
 
@@ -277,20 +345,32 @@ impl Handle {
     }
 
     pub(crate) fn log(&self) -> Result<Option<LogUse>> {
+        if let Some(link) = &self.link {
+            return link.log();
+        }
         self.read()?;
         Ok(self.durable.as_ref().map(Durable::usage))
     }
 
     /// As [`Pool::ticket`](crate::Pool::ticket).
     pub(crate) fn ticket(&self) -> Result<Ticket> {
+        if let Some(link) = &self.link {
+            return link.ticket();
+        }
         Ok(Ticket(self.durable()?.map_or(0, Durable::ticket)))
     }
 
     pub(crate) fn durable_up_to(&self) -> Result<Ticket> {
+        if let Some(link) = &self.link {
+            return link.durable_up_to();
+        }
         Ok(Ticket(self.durable()?.map_or(0, Durable::durable_up_to)))
     }
 
     pub(crate) fn wait_durable(&self, ticket: Ticket) -> Result<()> {
+        if let Some(link) = &self.link {
+            return link.wait_durable(ticket);
+        }
         match self.durable()? {
             Some(durable) => self.look(|| Ok(durable.wait(ticket.0)?)),
             None => Ok(()),
@@ -332,6 +412,9 @@ impl Handle {
     }
 
     pub(crate) fn sync(&self, count: &dyn Fn() -> u64) -> Result<()> {
+        if let Some(link) = &self.link {
+            return link.sync();
+        }
         self.read()?;
         if self.is_logged() {
             return self.commit();
@@ -350,6 +433,9 @@ impl Handle {
     }
 
     pub(crate) fn close(mut self) -> Result<()> {
+        if let Some(link) = self.link.take() {
+            return link.close();
+        }
         self.read()?;
         let (logged, closed) = self.finish();
         self.read()?;
@@ -382,6 +468,7 @@ impl Handle {
 
     /// Refuses the pool from now on if another program has written over its file.
     pub(crate) fn look_at_file(&self) -> Result<()> {
+        self.demand_owner("`check`", "call it there, or end that process and call it here")?;
         self.read()?;
         // The pool says that it has failed if so.
         let _ = self.pool.look_at_file();
@@ -404,6 +491,21 @@ impl Handle {
         }
         whole.merge(report);
         whole
+    }
+
+    /// Of a guest, with what the owner says.
+    pub(crate) fn stats_of_guest(&self, figures: Figures, pairs: u64) -> Result<Stats> {
+        let log = self.log()?;
+        let Figures { occupancy, heap, scan_time, .. } = figures;
+        Ok(Stats {
+            pool_bytes: figures.pool_bytes,
+            incarnation: figures.incarnation,
+            durability: figures.durability,
+            recovery_ms: figures.recovery.as_secs_f64() * 1e3,
+            guests: figures.guests,
+            log,
+            ..self.stats(pairs, occupancy, heap, scan_time)
+        })
     }
 
     /// The caller has checked the handle already, since its arguments took locks.
@@ -436,6 +538,8 @@ impl Handle {
             heap_used_bytes: heap.used_bytes,
             heap_vacant_bytes: heap.vacant_bytes,
             bytes_per_pair: bytes as f64 / pairs.max(1) as f64,
+            role: self.role(),
+            guests: 0,
             incarnation: superblock.incarnation,
             uuid: superblock.uuid,
             durability: match (superblock.logged(), &self.file) {

@@ -3,6 +3,7 @@
 use crate::any_engine::AnyEngine;
 use crate::body::Body;
 use crate::contents::Contents;
+use crate::guests::{Link, Served};
 use crate::pool::Pool;
 use crate::shapes::Shapes;
 use crate::{Engine, Options, Result};
@@ -10,7 +11,7 @@ use pmem::medium::Memory;
 use std::sync::Arc;
 
 /// A table or a store, as those see it who make, open, copy and replace pools.
-pub(crate) trait Held: Sized {
+pub(crate) trait Held: Sized + Send + Sync + 'static {
     /// The engine's operations on keys and values.
     type Operations: ?Sized;
 
@@ -26,7 +27,13 @@ pub(crate) trait Held: Sized {
         options: &Options,
     ) -> Result<AnyEngine<Self::Operations>>;
 
+    /// The operations of a guest, made by the owner.
+    fn guest(link: Arc<Link>) -> AnyEngine<Self::Operations>;
+
     fn body(engine: &AnyEngine<Self::Operations>) -> Arc<dyn Body>;
+
+    /// The operations for guests.
+    fn served(&self) -> Arc<dyn Served>;
 
     fn new(engine: AnyEngine<Self::Operations>, pool: Pool) -> Self;
 

@@ -56,6 +56,7 @@ mod draft;
 mod durability;
 mod error;
 mod files;
+mod guests;
 mod handle;
 mod held;
 mod info;
@@ -114,6 +115,7 @@ pub use engines::Engine;
 pub use engines::engine::{Description, PairSizes, Parameter};
 pub use error::{Error, Result};
 pub use files::{LogFiles, remove};
+pub use guests::Role;
 pub use handle::Ticket;
 #[doc(hidden)]
 pub use index::fields;

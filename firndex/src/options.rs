@@ -103,6 +103,9 @@ pub struct Options {
     pub(crate) read_only: bool,
     pub(crate) may_lack_pairs: bool,
     pub(crate) wait: Duration,
+    pub(crate) guests: bool,
+    pub(crate) never_own: bool,
+    pub(crate) patience: Duration,
     pub(crate) reset_if_refused: bool,
     pub(crate) force_flushes: bool,
     pub(crate) survive_bus_errors: bool,
@@ -131,6 +134,9 @@ impl fmt::Debug for Progress {
 const MAX_BYTES: u64 = 64 << 30;
 /// Default interval of changes that power loss may take.
 const DURABLE_EVERY: Duration = Duration::from_millis(5);
+/// Default time for which a guest waits for its owner.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 impl Default for Options {
     fn default() -> Self {
         Options {
@@ -148,6 +154,9 @@ impl Default for Options {
             read_only: false,
             may_lack_pairs: false,
             wait: Duration::ZERO,
+            guests: false,
+            never_own: false,
+            patience: PATIENCE,
             reset_if_refused: false,
             force_flushes: false,
             survive_bus_errors: false,
@@ -476,6 +485,47 @@ impl Options {
     /// ```
     pub fn wait(mut self, time: Duration) -> Self {
         self.wait = time;
+        self
+    }
+
+    /// Whether other processes may use the pool while this one, its *owner*, has it open (default: no). They open it as
+    /// usual, and get a handle that works: as *guests*, for whom the owner makes changes. When the owner ends, be it by
+    /// kill -9, a guest becomes the owner. [`Pool::role`](crate::Pool::role) tells what a process is.
+    ///
+    /// `docs/guide/several-processes.md` has the promises and the prices. In short: every call that returned survives whatever process is killed. A change fails with
+    /// [`Error::Interrupted`](crate::Error::Interrupted) if the owner ends in the middle of it.
+    ///
+    /// The owner makes a socket beside the pool, `.firndex-` and a number, which whoever may write the pool may
+    /// connect to, and starts a thread, which sleeps while nobody asks.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("sessions.firn");
+    /// use firndex::{Options, Role};
+    ///
+    /// let sessions = Options::new().guests(true).open_or_create_store(&path)?;
+    /// assert_eq!(sessions.role(), Role::Owner);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn guests(mut self, guests: bool) -> Self {
+        self.guests = guests;
+        self
+    }
+
+    /// Whether this process, opening a pool that another one owns, leaves it to others to become the owner after that
+    /// one (default: no). Its calls then wait for one of them for [`Options::patience`].
+    pub fn never_own(mut self, never: bool) -> Self {
+        self.never_own = never;
+        self
+    }
+
+    /// How long calls of a guest wait for an owner that does not answer, or for another one, before they fail with
+    /// [`Error::Silent`](crate::Error::Silent). Default: 10 s; at least 1 ms, at most an hour. A call that takes long by
+    /// itself, such as `sync` or `shrink`, is waited for.
+    pub fn patience(mut self, time: Duration) -> Self {
+        self.patience = time;
         self
     }
 

@@ -3,12 +3,14 @@
 use crate::background::Background;
 use crate::body::Body;
 use crate::compactor::Compactor;
+use crate::guests::{Served, Serving};
 use crate::handle::{Handle, Ticket};
 use crate::when_durable::WhenDurable;
-use crate::{Error, Options, Result, Stats};
+use crate::{Error, Options, Result, Role, Stats};
 use index::{CheckReport, Shrunk};
 use pmem::durability::LogUse;
 use pmem::medium::{Medium as _, Memory};
+use pmem::meeting::{Door, Hello};
 use pmem::{Damage, OpenError};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -47,6 +49,8 @@ pub(crate) struct Counted {
     compactor: Option<Compactor>,
     /// Finds what space is free in a store that was open before.
     sweeper: Option<Background>,
+    /// Has the engine used by guests.
+    serving: Option<Serving>,
     pool: Arc<pmem::Pool<Memory>>,
 }
 
@@ -81,7 +85,17 @@ impl Counted {
             }
         }
         pool.record_pairs(None);
-        Ok(Counted { body, compactor: None, sweeper: None, pool: Arc::clone(pool) })
+        Ok(Counted::of(body, pool))
+    }
+
+    fn of(body: Arc<dyn Body>, pool: &Arc<pmem::Pool<Memory>>) -> Counted {
+        let pool = Arc::clone(pool);
+        Counted { body, compactor: None, sweeper: None, serving: None, pool }
+    }
+
+    /// That of a guest: the pool is another process's to record.
+    pub(crate) fn of_guest(body: Arc<dyn Body>, pool: &Arc<pmem::Pool<Memory>>) -> Counted {
+        Counted::of(body, pool)
     }
 
     pub(crate) fn pairs(&self) -> u64 {
@@ -91,7 +105,9 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        // First: once the sweeper has given up, nobody is to look for free space.
+        // Before all: what was asked for is to be in the pool, or refused.
+        drop(self.serving.take());
+        // Once the sweeper has given up, nobody is to look for free space.
         self.compactor.iter().for_each(Compactor::stop);
         drop(self.sweeper.take());
         drop(self.compactor.take());
@@ -118,7 +134,7 @@ impl Pool {
         &mut self,
         options: &Options,
     ) -> std::result::Result<(), OpenError> {
-        let Counted { body, pool, compactor, sweeper } = &mut self.engine;
+        let Counted { body, pool, compactor, sweeper, .. } = &mut self.engine;
         if pool.is_read_only() {
             return Ok(());
         }
@@ -141,6 +157,28 @@ impl Pool {
             *compactor = Some(Compactor::start(body, pool, options.compact_at)?);
         }
         Ok(())
+    }
+
+    /// Lets guests in, of what `served` has.
+    pub(crate) fn serve(&mut self, served: Arc<dyn Served>) -> Result<()> {
+        let Some(file) = self.handle.file() else { return Ok(()) };
+        let superblock = self.engine.pool.superblock();
+        let hello = Hello {
+            uuid: superblock.uuid,
+            incarnation: superblock.incarnation,
+            process: std::process::id(),
+        };
+        let io = |source| Error::Io { action: "making a place to meet guests at", source };
+        let door = Door::open(file.located(), file.ownership()?, hello).map_err(io)?;
+        let serving = Serving::start(served, self.handle.rights(), door);
+        self.engine.serving = Some(serving.map_err(io)?);
+        Ok(())
+    }
+
+    /// What this process is to the pool: its owner, unless another process owns the pool and lets this one use it
+    /// ([`Options::guests`]).
+    pub fn role(&self) -> Role {
+        self.handle.role()
     }
 
     fn body(&self) -> &dyn Body {
@@ -186,10 +224,18 @@ impl Pool {
     /// # }
     /// ```
     pub fn stats(&self) -> Result<Stats> {
+        if let Some(link) = self.handle.link() {
+            return match (link.figures()?, link.own_pool()) {
+                (Some(figures), _) => self.handle.stats_of_guest(figures, self.len()),
+                (None, Some(own)) => own.stats(),
+                (None, None) => Err(Error::Interrupted),
+            };
+        }
         let body = self.body();
         self.handle.look(|| {
             let (occupancy, heap) = (body.occupancy(), body.heap_use());
-            Ok(self.handle.stats(self.len(), occupancy, heap, body.scan_time()))
+            let guests = self.engine.serving.as_ref().map_or(0, Serving::guests);
+            Ok(Stats { guests, ..self.handle.stats(self.len(), occupancy, heap, body.scan_time()) })
         })
     }
 
@@ -249,7 +295,7 @@ impl Pool {
     /// ```
     pub fn sync(&self) -> Result<()> {
         self.handle.read()?;
-        if !self.handle.is_logged() {
+        if !self.handle.is_logged() && self.handle.link().is_none() {
             self.body().settle();
         }
         self.handle.sync(&|| self.body().pairs())

@@ -122,7 +122,7 @@ mod tests {
         let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
         let (own, needs_recovery) = (path.clone(), true);
         for refusal in [
-            OpenError::Busy { path: own.clone() },
+            OpenError::Busy { path: own.clone(), advice: "" },
             OpenError::AlreadyOpen { path: own.clone() },
             OpenError::NotWritable { path: own.clone(), needs_recovery, source: denied() },
             OpenError::Io { action: "opening", path: own.clone(), source: denied() },

@@ -1,6 +1,6 @@
 //! Figures of a pool.
 
-use crate::{Engine, Kind, Medium};
+use crate::{Engine, Kind, Medium, Role};
 use index::{CacheUse, Level};
 use pmem::durability::{Durability, LogUse};
 
@@ -42,6 +42,10 @@ pub struct Stats {
     pub heap_vacant_bytes: u64,
     /// Bytes per pair in index, sidecar and heap, without space prepared ahead.
     pub bytes_per_pair: f64,
+    /// What this process is to the pool. A guest has all other figures from the owner.
+    pub role: Role,
+    /// Guests of the owner: see [`Options::guests`](crate::Options::guests).
+    pub guests: u64,
     /// Number of times the pool was opened for writing.
     pub incarnation: u64,
     /// The pool's random identity.

@@ -5,11 +5,13 @@ use crate::batch::Batch;
 use crate::body::Body;
 use crate::contents::Contents;
 use crate::cursor::{Runs, place_of_bytes};
+use crate::guests::{GuestStore, Link, Served};
 use crate::held::Held;
 use crate::iter::StoreIter;
 use crate::pool::Pool;
 use crate::shapes::Shapes;
 use crate::{BatchError, Engine, Error, Options, Result};
+use engines::Inlined;
 use index::hash::Hasher;
 use index::{Records, Unfinished};
 use pmem::medium::Memory;
@@ -48,6 +50,12 @@ pub struct Store {
 ///
 /// A forked child may drop inherited records, but must not read them: there they keep nothing in place.
 pub struct Record<'a>(index::Record<'a>);
+
+impl<'a> Record<'a> {
+    pub(crate) fn into_inner(self) -> index::Record<'a> {
+        self.0
+    }
+}
 
 impl Deref for Record<'_> {
     type Target = [u8];
@@ -444,7 +452,13 @@ impl Store {
         Ok(freed_bytes)
     }
 
-    /// Writes everything to the device, and marks the pool as closed.
+    /// The operations of the engine.
+    pub(crate) fn records(&self) -> &dyn Records {
+        &*self.records
+    }
+
+    /// Writes everything to the device, and marks the pool as closed. In a guest, see
+    /// [`Options::guests`](crate::Options::guests), it only ends this process's use of the pool.
     pub fn close(self) -> Result<()> {
         self.into_pool().into_handle().close()
     }
@@ -486,8 +500,16 @@ impl Held for Store {
         Ok(AnyEngine::new(opened.engine, opened.inlined))
     }
 
+    fn guest(link: Arc<Link>) -> AnyEngine<dyn Records> {
+        AnyEngine::new(Box::new(GuestStore::new(link)), Inlined::none())
+    }
+
     fn body(engine: &AnyEngine<dyn Records>) -> Arc<dyn Body> {
         Arc::new(engine.shared())
+    }
+
+    fn served(&self) -> Arc<dyn Served> {
+        Arc::new(self.records.shared())
     }
 
     fn new(records: AnyEngine<dyn Records>, pool: Pool) -> Self {

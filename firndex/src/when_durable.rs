@@ -1,11 +1,14 @@
 //! Futures that are ready when something survives power loss.
 
+use crate::guests::Link;
 use crate::handle::{Handle, Ticket};
 use crate::{Error, Result};
 use pmem::durability;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread::Builder;
 
 /// A future that is ready when everything up to a ticket survives power loss:
 /// [`Pool::when_durable`](crate::Pool::when_durable).
@@ -22,7 +25,36 @@ pub struct WhenDurable {
 #[derive(Debug)]
 enum Wait {
     For(durability::WhenDurable),
+    /// The pool's owner is asked, by a thread of its own.
+    Asked(Arc<Mutex<Told>>),
     Over(Option<Result<()>>),
+}
+
+/// What the owner has said.
+#[derive(Debug, Default)]
+struct Told {
+    result: Option<Result<()>>,
+    waker: Option<Waker>,
+}
+
+/// Has a thread ask the owner. A guest's futures are few: who has many of them is a server, and owns its pool.
+fn ask(link: Arc<Link>, ticket: Ticket) -> Wait {
+    let told = Arc::new(Mutex::new(Told::default()));
+    let tells = Arc::clone(&told);
+    let ask = move || {
+        let result = link.wait_durable(ticket);
+        let mut told = tells.lock().unwrap_or_else(PoisonError::into_inner);
+        told.result = Some(result);
+        let waker = told.waker.take();
+        drop(told);
+        waker.into_iter().for_each(Waker::wake);
+    };
+    match Builder::new().name("firndex-waits".into()).spawn(ask) {
+        Ok(_) => Wait::Asked(told),
+        Err(source) => {
+            Wait::Over(Some(Err(Error::Io { action: "starting a thread that waits", source })))
+        }
+    }
 }
 
 impl Future for WhenDurable {
@@ -34,6 +66,16 @@ impl Future for WhenDurable {
         }
         match &mut self.wait {
             Wait::For(log) => Pin::new(log).poll(context).map_err(Error::Log),
+            Wait::Asked(told) => {
+                let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+                match told.result.take() {
+                    Some(result) => Poll::Ready(result),
+                    None => {
+                        told.waker = Some(context.waker().clone());
+                        Poll::Pending
+                    }
+                }
+            }
             Wait::Over(result) => {
                 Poll::Ready(result.take().expect("a future is not polled after it was ready"))
             }
@@ -44,10 +86,11 @@ impl Future for WhenDurable {
 impl Handle {
     /// As [`Pool::when_durable`](crate::Pool::when_durable).
     pub(crate) fn when_durable(&self, ticket: Ticket) -> WhenDurable {
-        let wait = match self.durable() {
-            Ok(Some(durable)) => Wait::For(durable.when_durable(ticket.0)),
-            Ok(None) => Wait::Over(Some(Ok(()))),
-            Err(error) => Wait::Over(Some(Err(error))),
+        let wait = match (self.shared_link(), self.durable()) {
+            (Some(link), _) => ask(link, ticket),
+            (None, Ok(Some(durable))) => Wait::For(durable.when_durable(ticket.0)),
+            (None, Ok(None)) => Wait::Over(Some(Ok(()))),
+            (None, Err(error)) => Wait::Over(Some(Err(error))),
         };
         WhenDurable { wait, forks_at_begin: pmem::sync::forks() }
     }

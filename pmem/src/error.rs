@@ -123,10 +123,12 @@ pub enum OpenError {
         advice: &'static str,
     },
     /// Another process holds the pool.
-    #[error("{path} is in use by another process; close it there first")]
+    #[error("{path} is in use by another process; {advice}")]
     Busy {
         /// The file.
         path: PathBuf,
+        /// What to do.
+        advice: &'static str,
     },
     /// This process holds the pool already.
     #[error("{path} is open in this process already; share that handle between the threads")]
@@ -335,7 +337,7 @@ show_as_text!(OpenError {
     Damaged { found },
     Truncated { found_bytes, expected_bytes },
     Mismatch { field, found, expected, advice },
-    Busy { path },
+    Busy { path, advice },
     AlreadyOpen { path },
     Dirty { found, advice },
     NeedsRecovery,

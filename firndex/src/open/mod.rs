@@ -10,6 +10,7 @@ mod start;
 
 use crate::companions::Companions;
 use crate::contents::{Contents, check_superblock};
+use crate::guests;
 use crate::held::Held;
 use crate::shapes::Shapes;
 use crate::{Error, Kind, Options, Result};
@@ -22,6 +23,9 @@ pub(crate) use ready::{Mode, Ready};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// Beside a process that lets nobody in. It may also have ended by now.
+const LET_IN: &str = "close it there first, or have that process let others in (`Options::guests`)";
 
 impl Ready {
     /// The engine of the pool, and what its calls go through.
@@ -37,6 +41,17 @@ impl Ready {
 }
 
 pub(crate) fn open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
+    match own(options, path, mode) {
+        Err(Error::Open(OpenError::Busy { path: shown, .. })) if mode != Mode::Create => {
+            let joined = guests::join(options, path, asked_shapes::<T>(options)?)?;
+            joined.ok_or_else(|| OpenError::Busy { path: shown, advice: LET_IN }.into())
+        }
+        opened => opened,
+    }
+}
+
+/// Opens a pool that no other process has open.
+pub(crate) fn own<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
     match try_open(options, path, mode) {
         // Where either would do and another one creates the pool meanwhile, what that one has made is as good.
         Err(Error::Open(OpenError::Exists { .. })) if mode == Mode::OpenOrCreate => {
@@ -58,6 +73,10 @@ fn try_open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
     pool.handle.read()?;
     pool.handle.keep_sums(options.keep_sums)?;
     pool.start_background(options)?;
+    if options.guests && !options.read_only {
+        let served = opened.served();
+        opened.pool_mut().serve(served)?;
+    }
     Ok(opened)
 }
 

@@ -81,7 +81,11 @@ fn open_errors() -> Vec<(&'static str, OpenError, Vec<&'static str>)> {
             },
             vec!["kind", "table", "expected store", advice],
         ),
-        ("Busy", OpenError::Busy { path: path() }, vec!["/some/pool", "another process"]),
+        (
+            "Busy",
+            OpenError::Busy { path: path(), advice: "close it there first" },
+            vec!["/some/pool", "another process"],
+        ),
         (
             "AlreadyOpen",
             OpenError::AlreadyOpen { path: path() },

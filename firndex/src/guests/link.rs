@@ -1,0 +1,550 @@
+//! A guest's way to whoever is the pool's owner, itself included.
+//!
+//! A request goes to the owner through a lane. If the owner ends, the guest that notices it first tries to open the
+//! pool; the others find the new owner. What the former one had not begun is asked again. What it had begun may have
+//! happened: a look-up is asked again, and a change fails with [`Error::Interrupted`], since nobody may make it twice.
+
+use super::figures::Figures;
+use super::wire::{Operation, Write, read_answer, read_log_use};
+use crate::handle::Ticket;
+use crate::held::Held;
+use crate::{Error, Options, Pool, Result, Role};
+use pmem::OpenError;
+use pmem::durability::LogUse;
+use pmem::file::{Located, Ownership};
+use pmem::meeting::{Asked, LANE_WORDS, LANES, Part, RoomLane, Visit, VisitError, sleep_on};
+use pmem::sync::{forks, thread_index};
+use std::any::Any;
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a guest looks for its answer before it sleeps.
+const LOOKING: Duration = Duration::from_micros(20);
+/// How long it sleeps before it looks whether the owner is still there.
+const NAP: Duration = Duration::from_millis(2);
+/// Pauses between tries to find or become the owner.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
+const PAUSE_MAX: Duration = Duration::from_millis(8);
+/// How long a new owner may take to let a guest in, before that looks whether it is still there.
+const LET_IN: Duration = Duration::from_millis(50);
+
+/// A pool of which this process has become the owner.
+pub(crate) trait Own: Send + Sync {
+    fn as_any(&self) -> &dyn Any;
+    fn pool(&self) -> &Pool;
+    fn close(self: Box<Self>) -> Result<()>;
+}
+
+impl<T: Held> Own for T {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn pool(&self) -> &Pool {
+        Held::pool(self)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        self.into_pool().into_handle().close()
+    }
+}
+
+/// Which pool it is, and how to own it.
+pub(super) struct Whose {
+    pub(super) path: PathBuf,
+    pub(super) located: Located,
+    pub(super) uuid: u128,
+    pub(super) ownership: Ownership,
+    pub(super) options: Options,
+    pub(super) own: fn(&Options, &std::path::Path) -> Result<Box<dyn Own>>,
+}
+
+/// A lane as its users see it, one at a time.
+struct Place {
+    lane: usize,
+    /// With whom it is, and the number of that visit.
+    visit: Option<(u64, Arc<Visit>)>,
+    /// Somebody has given up waiting for an answer there.
+    is_given_up: bool,
+    request: Vec<u64>,
+    answer: Vec<u64>,
+}
+
+impl Place {
+    fn new(lane: usize) -> Place {
+        Place { lane, visit: None, is_given_up: false, request: Vec::new(), answer: Vec::new() }
+    }
+
+    /// Whether something can be asked there.
+    fn is_free(&self) -> bool {
+        let is_answered = |(_, visit): &(u64, Arc<Visit>)| {
+            visit.is_over() || visit.lane(self.lane).asked() == Asked::Answered
+        };
+        !self.is_given_up || self.visit.as_ref().is_none_or(is_answered)
+    }
+}
+
+/// How asking ended without an answer.
+enum Unanswered {
+    /// The owner has ended. It may have begun to do what was asked.
+    Ended { has_begun: bool },
+    /// The owner does not answer.
+    Silent { waited: Duration },
+}
+
+/// A guest's connection to a pool.
+pub(crate) struct Link {
+    whose: Whose,
+    /// Set once this process is the owner, which it then remains.
+    own: OnceLock<Box<dyn Own>>,
+    places: Box<[Mutex<Place>]>,
+    /// The visit under way, and its number.
+    visit: Mutex<(u64, Arc<Visit>)>,
+    visits: AtomicU64,
+    /// Held while this process looks for another owner.
+    seeking: Mutex<()>,
+    /// Numbers of scans.
+    scans: AtomicU64,
+    /// What [`Link::len`] said last.
+    last_len: AtomicU64,
+    forks_at_open: u32,
+}
+
+thread_local! {
+    /// Why the thread's last look-up failed, where an engine's cannot: see [`Link::keep`].
+    static FAILURE: RefCell<Option<Error>> = const { RefCell::new(None) };
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Link {
+    pub(super) fn new(whose: Whose, visit: Visit) -> Link {
+        Link {
+            whose,
+            own: OnceLock::new(),
+            places: (0..LANES).map(|lane| Mutex::new(Place::new(lane))).collect(),
+            visit: Mutex::new((0, Arc::new(visit))),
+            visits: AtomicU64::new(0),
+            seeking: Mutex::new(()),
+            scans: AtomicU64::new(0),
+            last_len: AtomicU64::new(0),
+            forks_at_open: forks(),
+        }
+    }
+
+    /// The pool of which this process has become the owner, if it has.
+    pub(crate) fn own_pool(&self) -> Option<&Pool> {
+        Some(self.own.get()?.pool())
+    }
+
+    pub(crate) fn role(&self) -> Role {
+        if self.own.get().is_some() { Role::Owner } else { Role::Guest }
+    }
+
+    /// Permissions of the pool's file, nine bits.
+    pub(crate) fn mode(&self) -> u32 {
+        self.whose.ownership.mode()
+    }
+
+    /// The same pool of which this process has become the owner, if it has.
+    pub(super) fn own<T: Held>(&self) -> Option<&T> {
+        self.own.get()?.as_any().downcast_ref()
+    }
+
+    /// Has `operation` done: by the owner, for which `write` adds its arguments to a request and `read` reads the
+    /// answer; or, if this process is the owner, by `own`.
+    pub(super) fn ask<'a, T: Held, R, E: From<Error>>(
+        &'a self,
+        operation: Operation,
+        own: impl FnOnce(&'a T) -> std::result::Result<R, E>,
+        write: impl FnOnce(&mut Vec<u64>),
+        read: impl FnOnce(&[u64]) -> std::result::Result<R, E>,
+    ) -> std::result::Result<R, E> {
+        let own = |pool: &'a dyn Own| match pool.as_any().downcast_ref() {
+            Some(pool) => own(pool),
+            None => Err(Error::Interrupted.into()),
+        };
+        self.ask_of_pool(operation, own, write, read)
+    }
+
+    /// The same for what can be asked of any pool.
+    fn ask_of_pool<'a, R, E: From<Error>>(
+        &'a self,
+        operation: Operation,
+        own: impl FnOnce(&'a dyn Own) -> std::result::Result<R, E>,
+        write: impl FnOnce(&mut Vec<u64>),
+        read: impl FnOnce(&[u64]) -> std::result::Result<R, E>,
+    ) -> std::result::Result<R, E> {
+        if forks() != self.forks_at_open {
+            return Err(Error::Forked.into());
+        }
+        if self.own.get().is_none() {
+            let mut place = self.place();
+            place.request.clear();
+            place.request.operation(operation);
+            write(&mut place.request);
+            if self.have_done(operation, &mut place)? {
+                return read(&place.answer);
+            }
+        }
+        match self.own.get() {
+            Some(pool) => own(&**pool),
+            None => Err(Error::Interrupted.into()),
+        }
+    }
+
+    /// A lane for the calling thread: its own, or where somebody has given up waiting there, another one.
+    fn place(&self) -> MutexGuard<'_, Place> {
+        let first = thread_index() % LANES;
+        let place = locked(&self.places[first]);
+        if place.is_free() {
+            return place;
+        }
+        drop(place);
+        let others = self.places.iter().filter_map(|place| place.try_lock().ok());
+        others
+            .into_iter()
+            .find(|place| place.is_free())
+            .unwrap_or_else(|| locked(&self.places[first]))
+    }
+
+    /// Has the request of a place answered there. Returns whether that was done: not if this process has become the
+    /// owner.
+    fn have_done(&self, operation: Operation, place: &mut Place) -> Result<bool> {
+        let patience = match operation {
+            // It is over in any case.
+            Operation::ScanOff => LET_IN.min(self.whose.options.patience),
+            _ => self.whose.options.patience,
+        };
+        let mut seeks_since: Option<Instant> = None;
+        while self.own.get().is_none() {
+            let (number, visit) = self.meet(place);
+            let process = visit.hello().process;
+            if !place.is_free() {
+                return Err(Error::Silent { process, waited: patience });
+            }
+            place.is_given_up = false;
+            let lane = visit.lane(place.lane);
+            let waits = Waits { visit: &visit, lane, patience, is_long: operation.is_long() };
+            match waits.transfer(&place.request, &mut place.answer) {
+                Ok(()) => return Ok(true),
+                Err(Unanswered::Ended { has_begun }) => {
+                    if has_begun && !operation.only_reads() {
+                        return Err(Error::Interrupted);
+                    }
+                    let since = *seeks_since.get_or_insert_with(Instant::now);
+                    self.seek(number, since)?;
+                }
+                Err(Unanswered::Silent { waited }) => {
+                    place.is_given_up = true;
+                    return Err(Error::Silent { process, waited });
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// The visit under way, with its number, of which the place uses a lane from now on.
+    fn meet(&self, place: &mut Place) -> (u64, Arc<Visit>) {
+        let number = self.visits.load(Ordering::Acquire);
+        if let Some((of, visit)) = &place.visit
+            && *of == number
+        {
+            return (number, Arc::clone(visit));
+        }
+        let (number, visit) = locked(&self.visit).clone();
+        visit.use_lane(place.lane);
+        place.is_given_up = false;
+        place.visit = Some((number, Arc::clone(&visit)));
+        (number, visit)
+    }
+
+    /// Becomes the owner, or finds another one than that of the visit of this number.
+    #[cold]
+    fn seek(&self, former: u64, since: Instant) -> Result<()> {
+        let _seeking = locked(&self.seeking);
+        let Whose { path, located, uuid, ownership, options, own } = &self.whose;
+        let mut pause = PAUSE_MIN;
+        loop {
+            if self.own.get().is_some() || self.visits.load(Ordering::Acquire) != former {
+                return Ok(());
+            }
+            if !options.never_own {
+                match own(options, path) {
+                    Ok(pool) => return self.become_owner(pool),
+                    Err(Error::Open(OpenError::Busy { .. } | OpenError::BusyLog { .. })) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            match Visit::begin(located, *uuid, *ownership, LET_IN) {
+                Ok(visit) => {
+                    let mut current = locked(&self.visit);
+                    *current = (former + 1, Arc::new(visit));
+                    self.visits.store(former + 1, Ordering::Release);
+                    return Ok(());
+                }
+                Err(VisitError::Nobody | VisitError::Silent) => {}
+                Err(error) => return Err(refused(error)),
+            }
+            let waited = since.elapsed();
+            if waited >= options.patience {
+                let process = locked(&self.visit).1.hello().process;
+                return Err(Error::Silent { process, waited });
+            }
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+
+    fn become_owner(&self, pool: Box<dyn Own>) -> Result<()> {
+        let found = pool.pool().handle.superblock()?.uuid;
+        if found != self.whose.uuid {
+            pool.close()?;
+            let (found, expected) = (format!("{found:032x}"), format!("{:032x}", self.whose.uuid));
+            let advice = "another pool has taken its place: open it anew";
+            return Err(OpenError::Mismatch { field: "identity", found, expected, advice }.into());
+        }
+        // Nobody else does this: the lock of who seeks is held.
+        let _ = self.own.set(pool);
+        Ok(())
+    }
+
+    /// A number for a scan.
+    pub(super) fn scan_number(&self) -> u64 {
+        self.scans.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Tells the owner that a scan is over before its end.
+    pub(super) fn end_scan(&self, number: u64) {
+        // One that is not told ends with the visit.
+        let _ = self.done(Operation::ScanOff, |_| Ok(()), &[number]);
+    }
+
+    /// The answer of a look-up that cannot fail, where an engine does it; for [`Link::failure`] if it has failed.
+    pub(super) fn keep<T>(&self, found: Result<T>) -> Option<T> {
+        found.map_err(|error| FAILURE.set(Some(error))).ok()
+    }
+
+    /// Why a look-up of this thread has failed since this was asked last.
+    pub(crate) fn failure(&self) -> Result<()> {
+        if forks() != self.forks_at_open {
+            return Err(Error::Forked);
+        }
+        FAILURE.take().map_or(Ok(()), Err)
+    }
+
+    /// Number of pairs; what it was last if the owner does not say.
+    pub(crate) fn len(&self) -> u64 {
+        let own = |pool: &dyn Own| Ok(pool.pool().len());
+        let said: Result<u64> = self.ask_of_pool(
+            Operation::Len,
+            own,
+            |_| {},
+            |answer| Ok(read_answer(answer)?.word()?),
+        );
+        match said {
+            Ok(pairs) => {
+                self.last_len.store(pairs, Ordering::Relaxed);
+                pairs
+            }
+            Err(_) => self.last_len.load(Ordering::Relaxed),
+        }
+    }
+
+    /// A word that the owner's pool says.
+    fn word(
+        &self,
+        operation: Operation,
+        own: impl FnOnce(&Pool) -> Result<u64>,
+        arguments: &[u64],
+    ) -> Result<u64> {
+        self.ask_of_pool(
+            operation,
+            |pool| own(pool.pool()),
+            |request| request.extend(arguments),
+            |answer| Ok(read_answer(answer)?.word()?),
+        )
+    }
+
+    /// The same where nothing is said but that it is done.
+    fn done(
+        &self,
+        operation: Operation,
+        own: impl FnOnce(&Pool) -> Result<()>,
+        arguments: &[u64],
+    ) -> Result<()> {
+        self.ask_of_pool(
+            operation,
+            |pool| own(pool.pool()),
+            |request| request.extend(arguments),
+            |answer| read_answer(answer).map(drop),
+        )
+    }
+
+    pub(crate) fn ticket(&self) -> Result<Ticket> {
+        self.word(Operation::Ticket, |pool| Ok(pool.ticket()?.0), &[]).map(Ticket)
+    }
+
+    pub(crate) fn durable_up_to(&self) -> Result<Ticket> {
+        self.word(Operation::DurableUpTo, |pool| Ok(pool.durable_up_to()?.0), &[]).map(Ticket)
+    }
+
+    pub(crate) fn wait_durable(&self, ticket: Ticket) -> Result<()> {
+        self.done(Operation::WaitDurable, |pool| pool.wait_durable(ticket), &[ticket.0])
+    }
+
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.done(Operation::Sync, Pool::sync, &[])
+    }
+
+    pub(crate) fn shrink(&self) -> Result<bool> {
+        self.word(Operation::Shrink, |pool| Ok(pool.shrink()?.into()), &[]).map(|done| done != 0)
+    }
+
+    /// How full the owner's table is, for [`Link::failure`] if it does not say.
+    pub(super) fn occupancy(&self) -> index::Occupancy {
+        self.keep(self.figures()).flatten().map_or_else(Default::default, |all| all.occupancy)
+    }
+
+    pub(crate) fn log(&self) -> Result<Option<LogUse>> {
+        self.ask_of_pool(
+            Operation::LogUse,
+            |pool| pool.pool().log(),
+            |_| {},
+            |answer| Ok(read_log_use(&mut read_answer(answer)?)?),
+        )
+    }
+
+    /// What a guest's statistics are made of. Of a pool that is this process's own, ask that.
+    pub(crate) fn figures(&self) -> Result<Option<Figures>> {
+        self.ask_of_pool(
+            Operation::Figures,
+            |_| Ok(None),
+            |_| {},
+            |answer| Ok(Some(Figures::read(&mut read_answer(answer)?)?)),
+        )
+    }
+
+    /// Closes the pool if this process has become its owner.
+    pub(crate) fn close(self: Arc<Self>) -> Result<()> {
+        match Arc::into_inner(self).and_then(|link| link.own.into_inner()) {
+            Some(pool) => pool.close(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Waiting for an answer.
+struct Waits<'a> {
+    visit: &'a Visit,
+    lane: &'a RoomLane,
+    patience: Duration,
+    is_long: bool,
+}
+
+impl Waits<'_> {
+    /// Sends a request and receives its answer, in as many parts as they take.
+    fn transfer(
+        &self,
+        request: &[u64],
+        answer: &mut Vec<u64>,
+    ) -> std::result::Result<(), Unanswered> {
+        answer.clear();
+        let mut rest = request;
+        let mut is_first = true;
+        while rest.len() > LANE_WORDS {
+            let (part, others) = rest.split_at(LANE_WORDS);
+            // Until the owner has all of it, it has not begun.
+            self.exchange(part, Part { is_first, has_more: true })
+                .map_err(Unanswered::not_begun)?;
+            (rest, is_first) = (others, false);
+        }
+        self.exchange(rest, Part { is_first, has_more: false })?;
+        while self.lane.answer_into(answer).has_more {
+            // It has been done by now.
+            self.exchange(&[], Part::LAST).map_err(Unanswered::begun)?;
+        }
+        Ok(())
+    }
+
+    /// Sends a part, and waits until it is answered.
+    fn exchange(&self, words: &[u64], part: Part) -> std::result::Result<(), Unanswered> {
+        self.lane.ask(words, part);
+        self.visit.ring_if_asleep();
+        let began = Instant::now();
+        let mut turns = 0u32;
+        loop {
+            if self.lane.asked() == Asked::Answered {
+                return Ok(());
+            }
+            turns = turns.wrapping_add(1);
+            if turns.is_multiple_of(16) && began.elapsed() >= LOOKING {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        self.wait(began)
+    }
+
+    #[cold]
+    fn wait(&self, began: Instant) -> std::result::Result<(), Unanswered> {
+        loop {
+            let Some(state) = self.lane.fall_asleep() else { return Ok(()) };
+            sleep_on(self.lane, state, NAP);
+            if self.lane.asked() == Asked::Answered {
+                return Ok(());
+            }
+            if self.visit.is_over() {
+                // The end comes after all that the owner has done.
+                return match self.lane.asked() {
+                    Asked::Answered => Ok(()),
+                    asked => Err(Unanswered::Ended { has_begun: asked == Asked::Begun }),
+                };
+            }
+            let waited = began.elapsed();
+            if waited >= self.patience {
+                let is_taken_back = self.lane.withdraw();
+                if is_taken_back || !self.is_long {
+                    return Err(Unanswered::Silent { waited });
+                }
+            }
+        }
+    }
+}
+
+impl Unanswered {
+    fn not_begun(self) -> Unanswered {
+        match self {
+            Unanswered::Ended { .. } => Unanswered::Ended { has_begun: false },
+            silent => silent,
+        }
+    }
+
+    fn begun(self) -> Unanswered {
+        match self {
+            Unanswered::Ended { .. } => Unanswered::Ended { has_begun: true },
+            silent => silent,
+        }
+    }
+}
+
+/// Why a guest cannot visit.
+pub(super) fn refused(error: VisitError) -> Error {
+    match error {
+        VisitError::Stranger { found, expected } => {
+            let advice = "use one version of firndex in all processes that share a pool";
+            OpenError::Mismatch { field: "owner", found, expected, advice }.into()
+        }
+        VisitError::Io(source) => Error::Io { action: "meeting the pool's owner", source },
+        VisitError::Forbidden => {
+            let source = std::io::ErrorKind::PermissionDenied.into();
+            Error::Io { action: "meeting the pool's owner", source }
+        }
+        VisitError::Nobody | VisitError::Silent => Error::Interrupted,
+    }
+}

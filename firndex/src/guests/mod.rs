@@ -1,0 +1,41 @@
+//! Many processes on one pool. The process that has the pool's lock is its *owner*. It makes all changes, its own and
+//! those that its *guests* ask for. A guest has no lock and changes nothing, so its end harms nobody. When the owner
+//! ends, a guest opens the pool as after any kill -9 and is the owner.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `wire` | requests and answers in words |
+//! | `service`, `figures`, `rights` | what the owner does for a request |
+//! | `serve` | the owner's serving thread |
+//! | `link` | a guest's way to whoever is the owner |
+//! | `table`, `store` | a guest's table and store |
+//! | `join` | from a path to a guest's table or store |
+
+mod figures;
+mod join;
+mod link;
+mod rights;
+mod serve;
+mod service;
+mod store;
+mod table;
+mod wire;
+
+pub(crate) use figures::Figures;
+pub(crate) use join::join;
+pub(crate) use link::Link;
+pub(crate) use rights::Rights;
+pub(crate) use serve::Serving;
+pub(crate) use service::Served;
+pub(crate) use store::GuestStore;
+pub(crate) use table::GuestTable;
+
+/// What a process is to a pool: [`Pool::role`](crate::Pool::role).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Role {
+    /// It has the pool's lock, and makes the changes.
+    Owner,
+    /// It has the changes made by the owner, which is another process.
+    Guest,
+}

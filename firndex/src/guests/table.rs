@@ -1,0 +1,378 @@
+//! A guest's table.
+
+use super::link::Link;
+use super::wire::{
+    BATCH_WORDS, Operation, Reader, Write, read_answer, read_batch_answer, words_of,
+};
+use crate::held::Held;
+use crate::{BatchError, Error, Result, Table};
+use index::{CheckReport, Done, Exchange, Fixed, Index, Occupancy, Scan, Shrunk, Unfinished};
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A table in another process, as an engine is one in this.
+pub(crate) struct GuestTable<K, V> {
+    link: Arc<Link>,
+    _pairs: PhantomData<fn(K) -> V>,
+}
+
+/// Why a batch was not done whole.
+pub(super) struct PartWay(Box<Error>, usize, Done);
+
+impl From<Error> for PartWay {
+    fn from(error: Error) -> PartWay {
+        PartWay::new(error, 0, Done::NONE)
+    }
+}
+
+impl From<BatchError> for PartWay {
+    fn from(error: BatchError) -> PartWay {
+        let (failed, done) = (error.failed(), error.entries_done());
+        PartWay::new(error.into_error(), failed.unwrap_or(done.first_undone()), done)
+    }
+}
+
+impl PartWay {
+    /// The entry that failed, and those that were done.
+    pub(super) fn new(error: Error, failed: usize, done: Done) -> PartWay {
+        PartWay(Box::new(error), failed, done)
+    }
+
+    pub(super) fn into_error(self) -> Error {
+        *self.0
+    }
+
+    /// The same in a batch that has `before` more entries before these, which took effect.
+    pub(super) fn after(self, before: usize) -> PartWay {
+        let PartWay(error, failed, done) = self;
+        PartWay(error, before + failed, done.behind(before))
+    }
+
+    pub(super) fn unfinished<E: From<Error>>(self) -> Unfinished<E> {
+        let PartWay(error, failed, done) = self;
+        Unfinished { error: (*error).into(), failed, done }
+    }
+}
+
+fn found<V: Fixed>(answer: &[u64]) -> Result<Option<V>> {
+    Ok(read_answer(answer)?.maybe(Reader::fixed)?)
+}
+
+impl<K: Fixed, V: Fixed> GuestTable<K, V> {
+    pub(crate) fn new(link: Arc<Link>) -> Self {
+        GuestTable { link, _pairs: PhantomData }
+    }
+
+    /// A change of one key.
+    fn change(
+        &self,
+        operation: Operation,
+        own: impl FnOnce(&Table<K, V>) -> Result<Option<V>>,
+        key: K,
+        value: Option<V>,
+    ) -> std::result::Result<Option<V>, index::Error> {
+        let write = |request: &mut Vec<u64>| {
+            request.fixed(key);
+            if let Some(value) = value {
+                request.fixed(value);
+            }
+        };
+        Ok(self.link.ask(operation, own, write, found)?)
+    }
+
+    /// A batch, in parts of which each goes through a lane at once.
+    fn batch<E>(
+        &self,
+        operation: Operation,
+        own: impl Fn(&Table<K, V>, &[E], &mut [Option<V>]) -> std::result::Result<(), PartWay>,
+        entries: &[E],
+        out: &mut [Option<V>],
+        write: impl Fn(&mut Vec<u64>, &E),
+    ) -> std::result::Result<(), Unfinished<index::Error>> {
+        let count = (BATCH_WORDS / (1 + words_of::<K>() + words_of::<V>())).max(1);
+        let mut before = 0;
+        for (entries, out) in entries.chunks(count).zip(out.chunks_mut(count)) {
+            let found = RefCell::new(vec![None; entries.len()]);
+            let asked = self.link.ask(
+                operation,
+                |table| own(table, entries, &mut found.borrow_mut()),
+                |request| {
+                    request.push(entries.len() as u64);
+                    entries.iter().for_each(|entry| write(request, entry));
+                },
+                |answer| read_batch(answer, &mut found.borrow_mut()),
+            );
+            let done = match &asked {
+                Ok(()) => Done::first(entries.len()),
+                Err(PartWay(_, _, done)) => *done,
+            };
+            let found = found.into_inner().into_iter().zip(out).enumerate();
+            found.filter(|(at, _)| done.contains(*at)).for_each(|(_, (found, out))| *out = found);
+            asked.map_err(|part_way| part_way.after(before).unfinished())?;
+            before += entries.len();
+        }
+        Ok(())
+    }
+
+    fn pairs(
+        &self,
+        operation: Operation,
+        own: impl Fn(&Table<K, V>, &[(K, V)], &mut [Option<V>]) -> std::result::Result<(), BatchError>,
+        pairs: &[(K, V)],
+        out: &mut [Option<V>],
+    ) -> std::result::Result<(), Unfinished<index::Error>> {
+        let own = |table: &Table<K, V>, pairs: &[(K, V)], out: &mut [Option<V>]| {
+            Ok(own(table, pairs, out)?)
+        };
+        self.batch(operation, own, pairs, out, |request, &(key, value)| {
+            request.fixed(key);
+            request.fixed(value);
+        })
+    }
+}
+
+/// What a batch has found, also if it failed part-way.
+fn read_batch<V: Fixed>(
+    answer: &[u64],
+    found: &mut [Option<V>],
+) -> std::result::Result<(), PartWay> {
+    let (mut words, ended) = match read_batch_answer(answer) {
+        (words, None) => (words, Ok(())),
+        (words, Some((error, failed, done))) => (words, Err(PartWay::new(error, failed, done))),
+    };
+    if ended.is_ok() || !words.is_over() {
+        for value in found {
+            *value = words.maybe(Reader::fixed).map_err(Error::from)?;
+        }
+    }
+    ended
+}
+
+impl<K: Fixed, V: Fixed> Index<K, V> for GuestTable<K, V> {
+    fn get(&self, key: K) -> Option<V> {
+        let got = self.link.ask(
+            Operation::Get,
+            |table: &Table<K, V>| table.get(key),
+            |request| request.fixed(key),
+            found,
+        );
+        self.link.keep(got).flatten()
+    }
+
+    fn insert(&self, key: K, value: V) -> std::result::Result<Option<V>, index::Error> {
+        self.change(Operation::Insert, |table| table.insert(key, value), key, Some(value))
+    }
+
+    fn update(&self, key: K, value: V) -> std::result::Result<Option<V>, index::Error> {
+        self.change(Operation::Update, |table| table.update(key, value), key, Some(value))
+    }
+
+    fn upsert(&self, key: K, value: V) -> std::result::Result<Option<V>, index::Error> {
+        self.change(Operation::Upsert, |table| table.put(key, value), key, Some(value))
+    }
+
+    fn remove(&self, key: K) -> std::result::Result<Option<V>, index::Error> {
+        self.change(Operation::Remove, |table| table.remove(key), key, None)
+    }
+
+    fn compare_exchange(
+        &self,
+        key: K,
+        expected: Option<V>,
+        new: Option<V>,
+    ) -> std::result::Result<Exchange<V>, index::Error> {
+        let changed: Result<Exchange<V>> = self.link.ask(
+            Operation::CompareExchange,
+            |table: &Table<K, V>| table.compare_exchange(key, expected, new),
+            |request| {
+                request.fixed(key);
+                request.maybe(expected, Write::fixed);
+                request.maybe(new, Write::fixed);
+            },
+            |answer| {
+                let mut words = read_answer(answer)?;
+                let is_changed = words.flag()?;
+                Ok(if is_changed { Ok(()) } else { Err(words.maybe(Reader::fixed)?) })
+            },
+        );
+        Ok(changed?)
+    }
+
+    fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
+        let own = |table: &Table<K, V>, keys: &[K], out: &mut [Option<V>]| {
+            Ok(table.get_many_into(keys, out)?)
+        };
+        let got =
+            self.batch(Operation::GetMany, own, keys, out, |request, &key| request.fixed(key));
+        self.link.keep(got.map_err(|unfinished| unfinished.error.into()));
+    }
+
+    fn insert_many(
+        &self,
+        pairs: &[(K, V)],
+        out: &mut [Option<V>],
+    ) -> std::result::Result<(), Unfinished<index::Error>> {
+        self.pairs(Operation::InsertMany, Table::insert_many_into, pairs, out)
+    }
+
+    fn update_many(
+        &self,
+        pairs: &[(K, V)],
+        out: &mut [Option<V>],
+    ) -> std::result::Result<(), Unfinished<index::Error>> {
+        self.pairs(Operation::UpdateMany, Table::update_many_into, pairs, out)
+    }
+
+    fn upsert_many(
+        &self,
+        pairs: &[(K, V)],
+        out: &mut [Option<V>],
+    ) -> std::result::Result<(), Unfinished<index::Error>> {
+        self.pairs(Operation::UpsertMany, Table::put_many_into, pairs, out)
+    }
+
+    fn remove_many(
+        &self,
+        keys: &[K],
+        out: &mut [Option<V>],
+    ) -> std::result::Result<(), Unfinished<index::Error>> {
+        let own = |table: &Table<K, V>, keys: &[K], out: &mut [Option<V>]| {
+            Ok(table.remove_many_into(keys, out)?)
+        };
+        self.batch(Operation::RemoveMany, own, keys, out, |request, &key| request.fixed(key))
+    }
+
+    fn compare_exchange_many(
+        &self,
+        changes: &[(K, Option<V>, Option<V>)],
+        out: &mut [Option<V>],
+    ) -> std::result::Result<(), Unfinished<index::Error>> {
+        for (at, (&(key, expected, new), out)) in changes.iter().zip(out).enumerate() {
+            let changed = self.compare_exchange(key, expected, new);
+            *out = match changed.map_err(|error| Unfinished::at(at, error))? {
+                Ok(()) => expected,
+                Err(found) => found,
+            };
+        }
+        Ok(())
+    }
+
+    fn scan(&self) -> Box<dyn Scan<K, V> + '_> {
+        match self.link.own::<Table<K, V>>() {
+            Some(table) => table.index().scan(),
+            None => Box::new(GuestScan { scan: RemoteScan::new(&self.link), _pairs: PhantomData }),
+        }
+    }
+
+    fn for_each_on(&self, _threads: usize, visit: &(dyn Fn(K, V) -> ControlFlow<()> + Sync)) {
+        let mut scan = self.scan();
+        let mut pairs = Vec::new();
+        let mut goes_on = true;
+        while goes_on {
+            let taken = self.link.keep(scan.take_some(&mut pairs).map_err(Error::from));
+            goes_on = taken == Some(true);
+            if pairs.drain(..).any(|(key, value)| visit(key, value).is_break()) {
+                return;
+            }
+        }
+    }
+
+    fn len(&self) -> u64 {
+        self.link.len()
+    }
+
+    fn occupancy(&self) -> Occupancy {
+        match self.link.own::<Table<K, V>>() {
+            Some(table) => table.index().occupancy(),
+            None => self.link.occupancy(),
+        }
+    }
+
+    fn check(&self) -> CheckReport {
+        self.link.own::<Table<K, V>>().map_or_else(CheckReport::default, |own| own.index().check())
+    }
+
+    fn settle(&self) {}
+
+    fn shrink(&self) -> std::result::Result<Shrunk, index::Error> {
+        Ok(if self.link.shrink()? { Shrunk::Halved } else { Shrunk::Kept })
+    }
+
+    fn scan_time(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// A scan by the owner.
+pub(super) struct RemoteScan<'a> {
+    pub(super) link: &'a Link,
+    number: u64,
+    state: ScanState,
+}
+
+#[derive(PartialEq, Eq)]
+enum ScanState {
+    Due,
+    Begun,
+    Over,
+}
+
+impl<'a> RemoteScan<'a> {
+    pub(super) fn new(link: &'a Link) -> Self {
+        RemoteScan { link, number: link.scan_number(), state: ScanState::Due }
+    }
+
+    /// Reads the next pairs by `read`, each time that another one follows. Returns whether the scan goes on.
+    pub(super) fn go_on<T: Held>(
+        &mut self,
+        mut read: impl FnMut(&mut Reader<'_>) -> Result<()>,
+    ) -> Result<bool> {
+        let ended = |_: &T| Err(Error::Interrupted);
+        let number = |request: &mut Vec<u64>| request.push(self.number);
+        if self.state == ScanState::Due {
+            self.link
+                .ask(Operation::Scan, ended, number, |answer| read_answer(answer).map(drop))?;
+            self.state = ScanState::Begun;
+        }
+        if self.state == ScanState::Over {
+            return Ok(false);
+        }
+        let ended = |_: &T| Err(Error::Interrupted);
+        let goes_on = self.link.ask(Operation::ScanOn, ended, number, |answer| {
+            let mut words = read_answer(answer)?;
+            while words.flag()? {
+                read(&mut words)?;
+            }
+            Ok(words.flag()?)
+        })?;
+        if !goes_on {
+            self.state = ScanState::Over;
+        }
+        Ok(goes_on)
+    }
+}
+
+impl Drop for RemoteScan<'_> {
+    fn drop(&mut self) {
+        if self.state == ScanState::Begun {
+            self.link.end_scan(self.number);
+        }
+    }
+}
+
+struct GuestScan<'a, K, V> {
+    scan: RemoteScan<'a>,
+    _pairs: PhantomData<fn(K) -> V>,
+}
+
+impl<K: Fixed, V: Fixed> Scan<K, V> for GuestScan<'_, K, V> {
+    fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> std::result::Result<bool, index::Error> {
+        Ok(self.scan.go_on::<Table<K, V>>(|words| {
+            pairs.push((words.fixed()?, words.fixed()?));
+            Ok(())
+        })?)
+    }
+}

@@ -1,0 +1,45 @@
+//! What survives power loss, as a guest asks for it.
+
+use crate::owner::{Kind, Process, patient};
+use firndex::{Durability, Engine, Error, Store};
+use std::time::SystemTime;
+
+#[test]
+fn tickets_of_a_guest_are_the_owners() {
+    for durability in [Durability::Periodic, Durability::Commit] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pool");
+        let owner = Process::owner(Kind::Store, &path, Engine::ALL[0], durability);
+        let store = patient().open_store(&path).unwrap();
+        let before = SystemTime::now();
+        store.put("a", "1").unwrap();
+        let ticket = store.ticket().unwrap();
+        store.wait_durable(ticket).unwrap();
+        assert!(store.durable_up_to().unwrap() >= ticket);
+        store.put("b", "2").unwrap();
+        store.commit().unwrap();
+        store.put("c", "3").unwrap();
+        store.sync().unwrap();
+        store.put("d", "4").unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(store.when_durable(store.ticket().unwrap())).unwrap();
+        let log = store.log().unwrap().expect("the owner has a log");
+        assert!(log.durable_until.unwrap() >= before - std::time::Duration::from_secs(1));
+        assert!(log.written_bytes > 0 && log.failure.is_none());
+        assert_eq!(store.stats().unwrap().durability, durability);
+        drop(store);
+        owner.close();
+        assert_eq!(Store::open(&path).unwrap().len(), 4);
+    }
+}
+
+#[test]
+fn without_a_log_there_is_nothing_to_wait_for() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pool");
+    let _owner = Process::owner(Kind::Store, &path, Engine::ALL[0], Durability::Process);
+    let store = patient().open_store(&path).unwrap();
+    assert!(matches!(store.ticket(), Err(Error::NotLogged)));
+    assert!(store.log().unwrap().is_none());
+    store.sync().unwrap();
+}

@@ -1,0 +1,163 @@
+//! How processes end, and what the others make of it.
+
+use crate::owner::{Kind, Process, patient};
+use firndex::{Durability, Engine, Error, Options, Role, Store, Table};
+use std::time::Duration;
+
+const IN_MEMORY: &str = "/dev/shm";
+
+#[test]
+fn the_owner_is_killed_and_a_guest_takes_its_place() {
+    for &engine in Engine::ALL {
+        let directory = tempfile::tempdir_in(IN_MEMORY).unwrap();
+        let path = directory.path().join("pool");
+        let owner = Process::owner(Kind::Words, &path, engine, Durability::Process);
+        let table: Table<u64, u64> = patient().open_table(&path).unwrap();
+        for key in 0..2000 {
+            table.put(key, key * key).unwrap();
+        }
+        owner.kill();
+        // Whatever comes first.
+        match engine.name().len() % 3 {
+            0 => assert_eq!(table.get(3).unwrap(), Some(9)),
+            1 => assert_eq!(table.put(3, 9).unwrap(), Some(9)),
+            _ => assert_eq!(table.len(), 2000),
+        }
+        assert_eq!(table.role(), Role::Owner);
+        for key in 0..2000 {
+            assert_eq!(table.get(key).unwrap(), Some(key * key));
+        }
+        assert_eq!(table.remove(5).unwrap(), Some(25));
+        assert_eq!(table.stats().unwrap().incarnation, 2);
+        assert_eq!(table.iter().count(), 1999);
+        // It lets others in.
+        let (other, role) = Process::start(Kind::Words, &path, engine, Durability::Process);
+        assert_eq!(role, "guest");
+        other.close();
+        table.close().unwrap();
+        let table = Table::<u64, u64>::open(&path).unwrap();
+        assert_eq!(table.len(), 1999);
+        assert!(table.check().unwrap().is_sound());
+    }
+}
+
+#[test]
+fn of_several_guests_one_becomes_the_owner_and_the_others_find_it() {
+    let directory = tempfile::tempdir_in(IN_MEMORY).unwrap();
+    let path = directory.path().join("pool");
+    let engine = Engine::ALL[0];
+    let mut owner = Process::owner(Kind::Store, &path, engine, Durability::Process);
+    let stores: Vec<Store> =
+        (0..4).map(|_| patient().never_own(true).open_store(&path).unwrap()).collect();
+    for turn in 0..5u64 {
+        let (next, role) = Process::start(Kind::Store, &path, engine, Durability::Process);
+        assert_eq!(role, "guest");
+        owner.kill();
+        // It has not noticed yet: whoever may own the pool does so with its next call.
+        let heir = patient().guests(true).open_store(&path).unwrap();
+        assert_eq!(heir.role(), Role::Owner, "turn {turn}");
+        std::thread::scope(|scope| {
+            for (number, store) in stores.iter().enumerate() {
+                scope.spawn(move || {
+                    let key = format!("{turn} {number}");
+                    assert!(store.put(&key, key.repeat(100)).unwrap().is_none());
+                    assert_eq!(store.role(), Role::Guest);
+                });
+            }
+        });
+        assert_eq!(heir.len(), (turn + 1) * stores.len() as u64);
+        heir.close().unwrap();
+        next.close();
+        owner = Process::owner(Kind::Store, &path, engine, Durability::Process);
+        for store in &stores {
+            for (old, number) in (0..=turn).flat_map(|old| (0..4).map(move |n| (old, n))) {
+                let key = format!("{old} {number}");
+                assert_eq!(store.get(&key).unwrap().as_deref(), Some(key.repeat(100).as_bytes()));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_guest_is_killed_and_nobody_notices() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pool");
+    let own: Table<u64, u64> = Options::new().guests(true).create_table(&path).unwrap();
+    own.put(1, 10).unwrap();
+    for turn in 0..5 {
+        let (guest, role) = Process::start(Kind::Words, &path, Engine::ALL[0], Durability::Process);
+        assert_eq!(role, "guest");
+        let number = own.stats().unwrap().guests;
+        // Guests that have been killed are seen to have gone a moment later.
+        assert!(number >= 1, "{turn}");
+        guest.kill();
+        assert_eq!(own.put(1, 10).unwrap(), Some(10));
+    }
+    while own.stats().unwrap().guests > 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    own.close().unwrap();
+}
+
+#[test]
+fn a_stopped_owner_stops_changes_and_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pool");
+    let engine = Engine::ALL[0];
+    let owner = Process::owner(Kind::Store, &path, engine, Durability::Process);
+    let store = Options::new().patience(Duration::from_millis(200)).open_store(&path).unwrap();
+    owner.signal(libc::SIGSTOP);
+    let stopped = loop {
+        // It may still have been at work when the signal was sent.
+        match store.put("a", "1") {
+            Ok(_) => {}
+            Err(error) => break error,
+        }
+    };
+    match &stopped {
+        Error::Silent { process, waited } => {
+            assert_eq!(*process, owner.number());
+            assert!(*waited >= Duration::from_millis(200));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(stopped.to_string().contains("kill -CONT"), "{stopped}");
+    // Another thread, and one more time.
+    std::thread::scope(|scope| {
+        let failed = scope.spawn(|| store.get("a").unwrap_err().to_string());
+        assert!(failed.join().unwrap().contains("not answered"));
+    });
+    assert!(matches!(store.put("b", "2"), Err(Error::Silent { .. })));
+    let opened = Options::new().patience(Duration::from_millis(50)).open_store(&path);
+    assert!(matches!(opened, Err(Error::Silent { .. })), "{opened:?}");
+    assert_eq!(store.role(), Role::Guest);
+    owner.signal(libc::SIGCONT);
+    let store = patient().open_store(&path).unwrap();
+    store.put("c", "3").unwrap();
+    assert_eq!(store.get("c").unwrap().as_deref(), Some(&b"3"[..]));
+}
+
+#[test]
+fn a_forked_child_uses_no_handle_of_its_parent_and_hides_no_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pool");
+    let engine = Engine::ALL[0];
+    let owner = Process::owner(Kind::Store, &path, engine, Durability::Process);
+    let store = patient().open_store(&path).unwrap();
+    store.put("a", "1").unwrap();
+    // SAFETY: the child runs what is below, and ends at once.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let refused = matches!(store.get("a"), Err(Error::Forked))
+            && matches!(store.put("a", "2"), Err(Error::Forked))
+            && matches!(store.sync(), Err(Error::Forked));
+        // SAFETY: ends the child; no destructor of the parent's runs twice.
+        unsafe { libc::_exit(if refused { 0 } else { 1 }) }
+    }
+    let mut status = -1;
+    // SAFETY: `status` outlives the call, and the child is this process's own.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    assert_eq!(status, 0);
+    assert_eq!(store.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+    owner.close();
+}

@@ -1,0 +1,14 @@
+//! Many processes on one pool: an owner and its guests, in processes of their own.
+
+mod durable;
+mod ends;
+mod hostile;
+mod operations;
+mod owner;
+mod refusals;
+
+/// Entered by the processes that tests start from their own executable; see [`owner`].
+#[test]
+fn role() {
+    owner::play();
+}
