@@ -14,6 +14,8 @@ const WORDS: &[(&str, &str)] = &[
     ),
     ("keep them in a `Store`", "keep them in a store: `firndex create --kind store`"),
     (": raise `Options::max_bytes`", ", which is the most that the command gives one"),
+    ("have that process let others in (`Options::guests`)", "serve it there with `firndex serve`"),
+    (", or wait longer (`Options::patience`)", ""),
     ("use the type that it was written with, or its bytes", "use its bytes"),
     ("; share that handle between the threads", "; name another file"),
     ("`Options::log_directory`", "--log-dir"),
@@ -57,6 +59,11 @@ fn between<'a>(
 mod tests {
     use super::for_typing;
     use firndex::{Error, OpenError, SpaceError};
+
+    /// As the library says it.
+    const LET_IN: &str =
+        "close it there first, or have that process let others in (`Options::guests`)";
+
     use std::path::PathBuf;
 
     fn path() -> PathBuf {
@@ -89,6 +96,11 @@ mod tests {
             (
                 full("its limit is 9 bytes: raise `Options::max_bytes`"),
                 "9 bytes, which is the most",
+            ),
+            (OpenError::Busy { path: path(), advice: LET_IN }.into(), "with `firndex serve`"),
+            (
+                Error::Silent { process: 7, waited: std::time::Duration::from_secs(3) },
+                "process 7, which owns the pool, has not answered for 3.0 s",
             ),
             (
                 Error::Vanished { file_bytes: 1, pool_bytes: 2 },

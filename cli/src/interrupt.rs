@@ -74,6 +74,17 @@ impl Interrupts {
         }
     }
 
+    /// Returns once a signal has come.
+    pub(crate) fn wait(&self) -> io::Result<()> {
+        while self.check().is_ok() {
+            match poll(&mut [PollFd::new(&*self.woken, PollFlags::IN)], None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
     /// What ends the process as the signal would have, after it has said this.
     pub(crate) fn ended(&self, what: impl fmt::Display) -> Ended {
         Ended::by(self.came.load(Ordering::SeqCst) as i32, format!("interrupted: {what}"))

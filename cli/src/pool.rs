@@ -155,6 +155,13 @@ impl AnyPool {
         Self::open(path, &info, &options, &safety.log)
     }
 
+    /// Opens a pool to let others use it.
+    pub(crate) fn open_to_serve(path: &Path, safety: &Safety) -> Result<Self> {
+        let (info, options) = to_write(path, safety)?;
+        refuse_long_pairs(path, info.key_bytes, info.value_bytes)?;
+        Self::open(path, &info, &options.guests(true), &safety.log)
+    }
+
     /// Opens a pool to copy its pairs into its place.
     pub(crate) fn open_to_rewrite(path: &Path, safety: &Safety) -> Result<Self> {
         let (info, options) = to_write(path, safety)?;

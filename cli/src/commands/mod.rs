@@ -16,6 +16,7 @@ mod put;
 mod remove;
 mod salvage;
 mod scan;
+mod serve;
 mod shrink;
 mod stat;
 mod target;
@@ -46,6 +47,7 @@ First steps:
   firndex backup fruit.firn monday.firn   write a clean copy
   firndex convert fruit.firn other.firn --engine level    to another engine
   firndex salvage bad.firn saved.firn     copy what still reads well out of a damaged pool
+  firndex serve fruit.firn                keep it open for other processes
   firndex shrink sparse.firn              make the index smaller
   firndex compact sparse.firn             make the file smaller
   firndex remove fruit.firn               remove a pool, with its log and checkpoint
@@ -92,6 +94,7 @@ enum Command {
     Backup(backup::Arguments),
     Convert(convert::Arguments),
     Salvage(salvage::Arguments),
+    Serve(serve::Arguments),
     Shrink(shrink::Arguments),
     Compact(compact::Arguments),
     Remove(remove::Arguments),
@@ -130,6 +133,7 @@ pub fn run(
         Command::Backup(arguments) => backup::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Salvage(arguments) => salvage::run(&arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Shrink(arguments) => shrink::run(&arguments),
         Command::Compact(arguments) => compact::run(&arguments),
         Command::Remove(arguments) => remove::run(&arguments),

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use clap::Args;
-use firndex::{CacheUse, Kind, LogFiles, PoolInfo, Shape, Stats};
+use firndex::{CacheUse, Kind, LogFiles, PoolInfo, Role, Shape, Stats};
 use indicatif::{BinaryBytes, HumanCount};
 use serde_json::{Value, json};
 
@@ -59,6 +59,10 @@ fn push_row(text: &mut String, name: &str, value: &str) {
     let _ = writeln!(text, "{name:<16}{value}");
 }
 
+fn role(stats: &Stats) -> &'static str {
+    if stats.role == Role::Guest { "guest" } else { "owner" }
+}
+
 fn incarnation(count: u64) -> String {
     format!("{} (times opened for writing)", HumanCount(count))
 }
@@ -106,6 +110,8 @@ fn to_json(stats: &Stats, files: &LogFiles, info: &PoolInfo) -> Value {
         "heap_used_bytes": stats.heap_used_bytes,
         "heap_vacant_bytes": stats.heap_vacant_bytes,
         "bytes_per_pair": finite(stats.bytes_per_pair),
+        "role": role(stats),
+        "guests": stats.guests,
         "incarnation": stats.incarnation,
         "uuid": uuid(stats.uuid),
         "recovery_ms": finite(stats.recovery_ms),
@@ -167,6 +173,9 @@ fn to_text(stats: &Stats, files: &LogFiles, info: &PoolInfo) -> String {
     };
     row("heap", format!("{}, {} of it in use{vacant}", heap[0], heap[1]));
     row("bytes per pair", format!("{:.1}", finite(stats.bytes_per_pair)));
+    if stats.role == Role::Guest {
+        row("owner", format!("another process, which has {}", counted(stats.guests, "guest")));
+    }
     row("incarnation", incarnation(stats.incarnation));
     row("durability", stats.durability.to_string());
     row("sums", if info.keeps_sums { "written when it is closed" } else { "none" }.into());

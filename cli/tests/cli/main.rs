@@ -1,6 +1,7 @@
 //! The binary as a user runs it: what it prints where, its exit status, and what is left behind.
 
 mod access;
+mod beside;
 mod copies;
 mod demo;
 mod dump;
