@@ -16,6 +16,7 @@
 //! |---|---|
 //! | `epoch.rs` | `Epochs`: pins, with and without a number and those of the hot path, retirement, scans, collection |
 //! | `gate.rs` | `Pool::write` and `Gate::enter_here` during `Pool::sync` and `Pool::wait_for_writers` |
+//! | `lane.rs` | `Lane` and `Doze`: requests, answers, giving up and falling asleep on either side |
 //! | `lease.rs` | `Lease` and `Renewal`: events that take leases away, renewals, slots that are used again |
 //! | `line_log.rs` | `LineLog`: concurrent appends, and appends during a seal |
 //! | `mod.rs` in the folder of an engine | whole operations: concurrent changes of one key, look-ups during changes of other keys (`scene/tables.rs`) |

@@ -8,6 +8,7 @@ mod explore;
 mod freed_slot;
 mod gate;
 mod iceberg;
+mod lane;
 mod lease;
 mod level;
 mod line_log;

@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 
 /// How long a guest looks for its answer before it sleeps.
 const LOOKING: Duration = Duration::from_micros(20);
+/// The same where the owner has to wake up first: to be woken takes as long as that.
+const LOOKING_AFTER_RINGING: Duration = Duration::from_micros(150);
 /// How long it sleeps before it looks whether the owner is still there.
 const NAP: Duration = Duration::from_millis(2);
 /// Pauses between tries to find or become the owner.
@@ -475,15 +477,18 @@ impl Waits<'_> {
     /// Sends a part, and waits until it is answered.
     fn exchange(&self, words: &[u64], part: Part) -> std::result::Result<(), Unanswered> {
         self.lane.ask(words, part);
-        self.visit.ring_if_asleep();
         let began = Instant::now();
+        let looking = match self.visit.ring_if_asleep() {
+            true => LOOKING_AFTER_RINGING,
+            false => LOOKING,
+        };
         let mut turns = 0u32;
         loop {
             if self.lane.asked() == Asked::Answered {
                 return Ok(());
             }
             turns = turns.wrapping_add(1);
-            if turns.is_multiple_of(16) && began.elapsed() >= LOOKING {
+            if turns.is_multiple_of(16) && began.elapsed() >= looking {
                 break;
             }
             std::hint::spin_loop();

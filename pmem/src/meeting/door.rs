@@ -1,7 +1,6 @@
 //! The owner's side: a socket where guests come in, and a room for each of them.
 
 use super::hello::Hello;
-use super::lane::Asked;
 use super::room::{Page, Room, RoomLane};
 use super::socket::{address, beside, socket};
 use crate::file::{Located, Ownership, Withheld};
@@ -154,7 +153,7 @@ impl Door {
 
     /// Says whether guests must ring for the serving thread. Look at all lanes after saying so, before you sleep.
     pub fn set_asleep(&self, asleep: bool) {
-        self.page.set_asleep(asleep);
+        self.page.doze().set_asleep(asleep);
     }
 
     /// Lets in who waits, and takes leave of who has gone, whose numbers are added to `gone`. Sleeps until there is
@@ -248,8 +247,7 @@ impl Door {
 
     /// Whether anything is asked.
     pub fn is_asked(&self) -> bool {
-        self.visitors()
-            .any(|(_, visitor)| visitor.lanes().any(|lane| lane.asked() == Asked::Waiting))
+        self.visitors().any(|(_, visitor)| visitor.lanes().any(RoomLane::is_asked))
     }
 }
 

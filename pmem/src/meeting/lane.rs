@@ -13,7 +13,7 @@
 //!
 //! What is longer than a lane goes through it in parts, each of them asked and answered.
 
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 
 const FREE: u32 = 0;
 const ASKED: u32 = 1;
@@ -108,9 +108,10 @@ impl<const N: usize> Lane<N> {
     /// for: look whether that is so after this.
     pub fn ask(&self, words: &[u64], part: Part) {
         self.write(words, part);
-        // Sequentially consistent, for the owner that falls asleep: either it sees this, or the guest sees that it
-        // sleeps.
-        self.state.swap(ASKED, Ordering::SeqCst);
+        // By an exchange: who has given up waiting may have been answered meanwhile.
+        self.state.swap(ASKED, Ordering::AcqRel);
+        // Either an owner that falls asleep sees this, or the guest sees that it sleeps.
+        fence(Ordering::SeqCst);
     }
 
     /// Guest: how the request stands.
@@ -167,6 +168,28 @@ impl<const N: usize> Lane<N> {
     #[cfg(not(any(feature = "simulated", feature = "loom")))]
     pub(super) fn state_word(&self) -> &AtomicU32 {
         &self.state
+    }
+}
+
+/// Whether the owner sleeps, and is to be rung for.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct Doze {
+    word: AtomicU64,
+}
+
+impl Doze {
+    /// Owner: says that it is about to sleep, or that it is awake. If it finds nothing [asked](Lane::is_asked) after
+    /// the former, everybody who asks later rings.
+    pub fn set_asleep(&self, is_asleep: bool) {
+        self.word.store(is_asleep.into(), Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Guest, after it has asked: whether to ring.
+    #[inline]
+    pub fn is_asleep(&self) -> bool {
+        self.word.load(Ordering::Relaxed) != 0
     }
 }
 

@@ -43,7 +43,7 @@ mod words;
 pub use door::{Bell, Door, Visitor};
 #[cfg(not(any(feature = "simulated", feature = "loom")))]
 pub use hello::Hello;
-pub use lane::{Asked, Lane, Part};
+pub use lane::{Asked, Doze, Lane, Part};
 #[cfg(not(any(feature = "simulated", feature = "loom")))]
 pub use nap::{sleep_on, wake};
 #[cfg(not(any(feature = "simulated", feature = "loom")))]

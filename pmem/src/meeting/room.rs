@@ -1,7 +1,7 @@
 //! Memory that two processes share: the lanes of one guest, and the page on which the owner tells all guests whether it
 //! sleeps.
 
-use super::lane::Lane;
+use super::lane::{Doze, Lane};
 use crate::sync::{AtomicU64, Ordering};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::mm::{MapFlags, ProtFlags};
@@ -154,20 +154,10 @@ impl Page {
         Ok(Page { mapped: Mapped::new(memory, PAGE_BYTES, ProtFlags::READ)? })
     }
 
-    fn word(&self) -> &AtomicU64 {
-        // SAFETY: the page is mapped, and this word is only accessed as an atomic.
-        unsafe { AtomicU64::from_ptr(self.mapped.base.as_ptr().cast()) }
-    }
-
-    /// Whether the owner is to be rung for.
+    /// Whether the owner sleeps. Guests only look.
     #[inline]
-    pub(super) fn is_asleep(&self) -> bool {
-        self.word().load(Ordering::SeqCst) != 0
-    }
-
-    /// Owner: says that it is to be rung for, or not any more.
-    pub(super) fn set_asleep(&self, asleep: bool) {
-        // Sequentially consistent: see `Lane::ask`.
-        self.word().swap(asleep.into(), Ordering::SeqCst);
+    pub(super) fn doze(&self) -> &Doze {
+        // SAFETY: the page begins with it. It consists of an atomic, for which any bytes will do.
+        unsafe { self.mapped.base.cast().as_ref() }
     }
 }

@@ -121,12 +121,14 @@ impl Visit {
         self.room.use_lane(lane.min(LANES - 1));
     }
 
-    /// Rings for the owner, if it sleeps. To be called after something was [asked](super::Lane::ask).
+    /// Rings for the owner, if it sleeps; whether it did. To be called after something was [asked](super::Lane::ask).
     #[inline]
-    pub fn ring_if_asleep(&self) {
-        if self.page.is_asleep() {
+    pub fn ring_if_asleep(&self) -> bool {
+        let is_asleep = self.page.doze().is_asleep();
+        if is_asleep {
             self.ring();
         }
+        is_asleep
     }
 
     #[cold]
