@@ -52,6 +52,24 @@ fn a_request_is_answered_or_taken_back_and_read_whole() {
 }
 
 #[test]
+fn an_answer_is_read_whole() {
+    explore(None, || {
+        let lane = Arc::new(Narrow::default());
+        lane.ask(&[10; 2], Part::WHOLE);
+        begin();
+        let owner = {
+            let lane = Arc::clone(&lane);
+            spawn(1, move || drop(serve(&lane, &[10])))
+        };
+        if lane.asked() == Asked::Answered {
+            assert_eq!(answer(&lane), [11; 2]);
+        }
+        owner.join().unwrap();
+        end();
+    });
+}
+
+#[test]
 fn a_guest_that_sleeps_is_woken() {
     explore(None, || {
         let lane = Arc::new(Narrow::default());
