@@ -28,6 +28,11 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 impl Waiting {
+    /// How long to wait.
+    pub(crate) fn time(self) -> Duration {
+        Duration::from_secs_f64(self.wait.unwrap_or(0.0))
+    }
+
     /// The result of `open` when nobody else holds the pool, or when the time is up. `step` shows that this waits: a
     /// bar beside another one would draw over it.
     pub(crate) fn until_free<T>(
@@ -36,7 +41,7 @@ impl Waiting {
         step: &Step,
         open: impl Fn() -> firndex::Result<T>,
     ) -> firndex::Result<T> {
-        let time = Duration::from_secs_f64(self.wait.unwrap_or(0.0));
+        let time = self.time();
         let started = Instant::now();
         let mut waits = false;
         loop {

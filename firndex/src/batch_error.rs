@@ -82,7 +82,8 @@ impl BatchError {
     #[cold]
     pub(crate) fn of<E: Into<Error>>(entries: usize, unfinished: Unfinished<E>) -> Self {
         let Unfinished { error, failed, done } = unfinished;
-        BatchError::new(error.into(), entries, Some(failed), done)
+        let failed = (failed != Unfinished::<E>::NO_ENTRY).then_some(failed);
+        BatchError::new(error.into(), entries, failed, done)
     }
 
     /// The same in a batch that has more entries before these, which took effect.

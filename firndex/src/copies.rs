@@ -1,6 +1,7 @@
 //! Backups and conversions: the pairs of an open pool in a new one.
 
 use crate::draft::{Copied, Draft, Existing};
+use crate::guests::Link;
 use crate::handle::Handle;
 use crate::held::Held;
 use crate::open::create::random_uuid;
@@ -139,6 +140,9 @@ impl Store {
 }
 
 fn backup<T: Held>(held: &T, out: &Path, existing: Existing) -> Result<Copied> {
+    if let Some(own) = held.pool().handle.link().and_then(Link::own::<T>) {
+        return backup(own, out, existing);
+    }
     let handle = &held.pool().handle;
     let options = like(handle)?;
     match at_one_moment(handle, &options, out, existing)? {
@@ -172,10 +176,12 @@ fn close<T: Held>(copy: T) -> Result<u64> {
     Ok(pairs)
 }
 
-fn rewrite<T: Held>(held: T) -> Result<Option<Copied>> {
+fn rewrite<T: Held>(mut held: T) -> Result<Option<Copied>> {
     let Some((draft, options)) = successor(&held.pool().handle)? else {
         return close(held).map(|_| None);
     };
+    // What a guest changed behind the copying would be lost.
+    held.pool_mut().serve_no_more();
     let pairs = fill(&held, &draft, &options)?;
     let mut handle = held.into_pool().into_handle();
     let former = handle.take_file();

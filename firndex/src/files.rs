@@ -98,5 +98,8 @@ pub(crate) fn remove_pool(options: &Options, path: &Path) -> Result<()> {
         }
     }
     let Some(file) = file else { return Ok(()) };
+    if let Some(uuid) = uuid {
+        pmem::meeting::remove(&pool, file.place().inode, uuid);
+    }
     file.remove().map_err(Into::into)
 }

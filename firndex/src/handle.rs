@@ -3,6 +3,7 @@
 use crate::durability::next_durability;
 use crate::guests::{Figures, Link, Rights};
 use crate::shapes::Shapes;
+use crate::ticket::{Ticket, Tickets};
 use crate::{BatchError, Engine, Error, Kind, Medium, Result, Role, Stats};
 use index::{CheckReport, Done, Occupancy, Unfinished};
 use pmem::durability::{Durability, Durable, HoldError, LogError, LogUse, SafeCopy};
@@ -32,6 +33,7 @@ pub(crate) struct Handle {
     /// Whether sums of the file are still to be written.
     keeps_sums: bool,
     pool: Arc<Pool<Memory>>,
+    tickets: Tickets,
     /// The pool's.
     gate: Arc<Gate>,
     forks_at_open: u32,
@@ -61,9 +63,11 @@ impl Handle {
         recovery: Duration,
     ) -> Handle {
         let gate = Arc::clone(pool.gate());
-        let logged = pool.superblock().logged().filter(|_| durable.is_some());
+        let superblock = pool.superblock();
+        let logged = superblock.logged().filter(|_| durable.is_some());
         Handle {
             link: None,
+            tickets: Tickets::of(superblock.incarnation),
             commits: logged.is_some_and(|logged| logged.durability == Durability::Commit),
             durable,
             keeps_sums: pool.superblock().keeps_sums() && !pool.is_read_only(),
@@ -117,9 +121,13 @@ impl Handle {
         self.link.clone()
     }
 
-    /// Refuses what only the owner can do.
+    /// Refuses what only the owner can do with a handle that it has opened as such.
     pub(crate) fn demand_owner(&self, what: &'static str, advice: &'static str) -> Result<()> {
-        match self.link {
+        match &self.link {
+            Some(link) if link.own_pool().is_some() => {
+                let advice = "it was one when it opened the pool: open it anew to call it";
+                Err(Error::ForOwner { what, advice })
+            }
             Some(_) => Err(Error::ForOwner { what, advice }),
             None => Ok(()),
         }
@@ -132,7 +140,13 @@ impl Handle {
             log: self.durable.as_ref().map(Durable::attendant),
             commits: self.commits,
             recovery: self.recovery,
+            tickets: self.tickets,
         }
+    }
+
+    /// The epoch of the log to wait for, for what a ticket says.
+    pub(crate) fn epoch_of(&self, ticket: Ticket, durable: &Durable) -> u64 {
+        self.tickets.epoch(ticket.0, durable.ticket())
     }
 
     /// Whether there was a fork or a bus error that nobody has looked into yet: it may concern this pool. Or the pool
@@ -357,14 +371,15 @@ impl Handle {
         if let Some(link) = &self.link {
             return link.ticket();
         }
-        Ok(Ticket(self.durable()?.map_or(0, Durable::ticket)))
+        Ok(self.tickets.ticket(self.durable()?.map_or(0, Durable::ticket)))
     }
 
     pub(crate) fn durable_up_to(&self) -> Result<Ticket> {
         if let Some(link) = &self.link {
             return link.durable_up_to();
         }
-        Ok(Ticket(self.durable()?.map_or(0, Durable::durable_up_to)))
+        let durable = |durable: &Durable| self.tickets.durable(durable.durable_up_to());
+        Ok(self.durable()?.map_or_else(|| self.tickets.ticket(0), durable))
     }
 
     pub(crate) fn wait_durable(&self, ticket: Ticket) -> Result<()> {
@@ -372,7 +387,7 @@ impl Handle {
             return link.wait_durable(ticket);
         }
         match self.durable()? {
-            Some(durable) => self.look(|| Ok(durable.wait(ticket.0)?)),
+            Some(durable) => self.look(|| Ok(durable.wait(self.epoch_of(ticket, durable))?)),
             None => Ok(()),
         }
     }
@@ -570,7 +585,3 @@ impl Drop for Handle {
         }
     }
 }
-
-/// A moment of a pool: everything that a thread had done or seen by then. See [`Pool::ticket`](crate::Pool::ticket).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(pub(crate) u64);

@@ -73,6 +73,7 @@ mod shapes;
 mod stats;
 mod store;
 mod table;
+mod ticket;
 #[cfg(feature = "serde")]
 mod values;
 mod verify;
@@ -116,7 +117,6 @@ pub use engines::engine::{Description, PairSizes, Parameter};
 pub use error::{Error, Result};
 pub use files::{LogFiles, remove};
 pub use guests::Role;
-pub use handle::Ticket;
 #[doc(hidden)]
 pub use index::fields;
 pub use index::{CacheUse, CheckReport, Exchange, Fixed, ItemError, Level, Shape, Simple};
@@ -132,6 +132,7 @@ pub use salvage::{Orphans, Salvage, Salvaged, SuperblockState};
 pub use stats::Stats;
 pub use store::{Record, Store};
 pub use table::Table;
+pub use ticket::Ticket;
 pub use verify::verify;
 pub use when_durable::WhenDurable;
 

@@ -3,8 +3,9 @@
 use crate::background::Background;
 use crate::body::Body;
 use crate::compactor::Compactor;
-use crate::guests::{Served, Serving};
-use crate::handle::{Handle, Ticket};
+use crate::guests::{Link, Served, Serving};
+use crate::handle::Handle;
+use crate::ticket::Ticket;
 use crate::when_durable::WhenDurable;
 use crate::{Error, Options, Result, Role, Stats};
 use index::{CheckReport, Shrunk};
@@ -159,20 +160,23 @@ impl Pool {
         Ok(())
     }
 
-    /// Lets guests in, of what `served` has.
-    pub(crate) fn serve(&mut self, served: Arc<dyn Served>) -> Result<()> {
-        let Some(file) = self.handle.file() else { return Ok(()) };
+    /// Lets guests in by this door, of what `served` has.
+    pub(crate) fn serve(&mut self, served: Arc<dyn Served>, door: Door) -> Result<()> {
         let superblock = self.engine.pool.superblock();
         let hello = Hello {
             uuid: superblock.uuid,
             incarnation: superblock.incarnation,
             process: std::process::id(),
         };
-        let io = |source| Error::Io { action: "making a place to meet guests at", source };
-        let door = Door::open(file.located(), file.ownership()?, hello).map_err(io)?;
-        let serving = Serving::start(served, self.handle.rights(), door);
+        let serving = Serving::start(served, self.handle.rights(), door, hello);
+        let io = |source| Error::Io { action: "letting guests in", source };
         self.engine.serving = Some(serving.map_err(io)?);
         Ok(())
+    }
+
+    /// Lets guests do nothing any more.
+    pub(crate) fn serve_no_more(&mut self) {
+        drop(self.engine.serving.take());
     }
 
     /// What this process is to the pool: its owner, unless another process owns the pool and lets this one use it
@@ -252,6 +256,9 @@ impl Pool {
     /// # }
     /// ```
     pub fn check(&self) -> Result<CheckReport> {
+        if let Some(own) = self.handle.link().and_then(Link::own_pool) {
+            return own.check();
+        }
         self.handle.look_at_file()?;
         self.handle.look_at_all(|| Ok(self.handle.checked(self.checked(), self.len())))
     }

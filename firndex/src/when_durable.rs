@@ -1,7 +1,8 @@
 //! Futures that are ready when something survives power loss.
 
 use crate::guests::Link;
-use crate::handle::{Handle, Ticket};
+use crate::handle::Handle;
+use crate::ticket::Ticket;
 use crate::{Error, Result};
 use pmem::durability;
 use std::future::Future;
@@ -88,7 +89,9 @@ impl Handle {
     pub(crate) fn when_durable(&self, ticket: Ticket) -> WhenDurable {
         let wait = match (self.shared_link(), self.durable()) {
             (Some(link), _) => ask(link, ticket),
-            (None, Ok(Some(durable))) => Wait::For(durable.when_durable(ticket.0)),
+            (None, Ok(Some(durable))) => {
+                Wait::For(durable.when_durable(self.epoch_of(ticket, durable)))
+            }
             (None, Ok(None)) => Wait::Over(Some(Ok(()))),
             (None, Err(error)) => Wait::Over(Some(Err(error))),
         };

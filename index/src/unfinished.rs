@@ -71,6 +71,9 @@ pub struct Unfinished<E> {
 }
 
 impl<E> Unfinished<E> {
+    /// In place of the entry that failed, where the error concerns all of them.
+    pub const NO_ENTRY: usize = usize::MAX;
+
     /// A batch whose entries are done in order failed at one of them.
     #[cold]
     pub fn at(failed: usize, error: E) -> Self {

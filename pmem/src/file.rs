@@ -332,12 +332,13 @@ impl PoolFile {
         look::superblock(&file, io_error("reading", located.path()))
     }
 
-    /// The pool in a file that another process has locked and writes to, mapped for reading; and whose the file is.
+    /// The pool in a file that another process has locked and writes to, mapped for reading; whose the file is, and its
+    /// inode.
     #[cfg(not(any(feature = "simulated", feature = "loom")))]
     pub fn beside(
         located: &Located,
         size_max: impl FnOnce(u64) -> u64,
-    ) -> Result<(crate::Pool<Mapped>, Ownership), OpenError> {
+    ) -> Result<(crate::Pool<Mapped>, Ownership, u64), OpenError> {
         let file = open_regular(located, Access::Read)?;
         let io = io_error("looking at", located.path());
         let superblock = look::superblock(&file, &io)?;
@@ -345,7 +346,7 @@ impl PoolFile {
             (place(&file, located.path())?, Ownership::of(&file).map_err(&io)?);
         let (end, size_max) = (superblock.end, size_max(superblock.end));
         let mapped = Memory::mapped(file, end, size_max, false).map_err(&io)?;
-        Ok((crate::Pool::open_beside(mapped, place)?, ownership))
+        Ok((crate::Pool::open_beside(mapped, place)?, ownership, place.inode))
     }
 
     /// Where the file at `path` is, and this boot.

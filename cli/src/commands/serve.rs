@@ -1,6 +1,7 @@
 //! `firndex serve`: the owner of a pool that does nothing else.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -11,6 +12,9 @@ use crate::interrupt::Interrupts;
 use crate::output;
 use crate::pool::AnyPool;
 use crate::safety::Safety;
+
+/// How often a pool is tried that another process serves.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Keep a pool open for other processes, until a signal ends it
 ///
@@ -34,11 +38,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let path = arguments.pool.display();
     // Before the pool is open: a signal that comes then closes it, too.
     let interrupts = Interrupts::watch().context("watching for signals")?;
-    let pool = AnyPool::open_to_serve(&arguments.pool, &arguments.safety)?;
-    if pool.role() != Role::Owner {
-        let hint = "end that one first, or use the pool beside it: every command does";
-        return Err(Failure::new(format!("another process serves {path} already"), hint).into());
-    }
+    let started = Instant::now();
+    let time = arguments.safety.log.waiting.time();
+    let pool = loop {
+        let pool = AnyPool::open_to_serve(&arguments.pool, &arguments.safety)?;
+        if pool.role() == Role::Owner {
+            break pool;
+        }
+        drop(pool);
+        interrupts.check()?;
+        let left = time.saturating_sub(started.elapsed());
+        if left.is_zero() {
+            let hint = "end that one first, or wait until it ends: --wait SECONDS";
+            let what = format!("another process serves {path} already");
+            return Err(Failure::new(what, hint).into());
+        }
+        std::thread::sleep(PAUSE.min(left));
+    };
     output::talk(format_args!("serving {path} until a signal ends this"));
     interrupts.wait().context("waiting for a signal")?;
     pool.close().with_context(|| format!("closing {path}"))?;

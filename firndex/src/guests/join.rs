@@ -1,16 +1,18 @@
 //! From a path to a guest.
 
 use super::link::{Link, Own, Whose, refused};
-use crate::contents::check_superblock;
+use crate::contents::{check_superblock, mismatch};
 use crate::handle::Handle;
 use crate::held::Held;
 use crate::open::{self, Mode};
 use crate::pool::{Counted, Pool};
 use crate::shapes::Shapes;
-use crate::{Error, Options, Result};
+use crate::{Durability, Error, Options, Result};
 use pmem::OpenError;
 use pmem::file::{Located, PoolFile};
+use pmem::medium::MediumKind;
 use pmem::meeting::{Visit, VisitError};
+use pmem::superblock::Superblock;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,9 +21,10 @@ use std::time::Instant;
 pub(crate) fn join<T: Held>(options: &Options, path: &Path, shapes: Shapes) -> Result<Option<T>> {
     let began = Instant::now();
     let located = Located::followed(path)?;
-    let (pool, ownership) = PoolFile::beside(&located, |bytes| options.size_max(bytes))?;
+    let (pool, ownership, inode) = PoolFile::beside(&located, |bytes| options.size_max(bytes))?;
     let superblock = pool.superblock();
-    let visit = match Visit::begin(&located, superblock.uuid, ownership, options.patience) {
+    let visit = Visit::begin(&located, inode, superblock.uuid, ownership, options.patience);
+    let visit = match visit {
         Ok(visit) => visit,
         Err(VisitError::Nobody) => return Ok(None),
         Err(VisitError::Silent) => {
@@ -31,6 +34,7 @@ pub(crate) fn join<T: Held>(options: &Options, path: &Path, shapes: Shapes) -> R
         Err(error) => return Err(refused(error)),
     };
     let engine = check_superblock(&superblock, options.engine, T::contents())?;
+    demand_durability(options, &superblock)?;
     if shapes != Shapes::default() {
         Shapes::from_note(pool.note(), &superblock).allow(shapes)?;
     }
@@ -41,10 +45,10 @@ pub(crate) fn join<T: Held>(options: &Options, path: &Path, shapes: Shapes) -> R
             source,
         })?,
         located,
+        inode,
         uuid: superblock.uuid,
         ownership,
-        // Whoever is a guest of this process today may be its owner tomorrow, and the other way round.
-        options: options.clone().guests(true).never_own(options.never_own || options.read_only),
+        options: as_heir(options),
         own: own::<T>,
     };
     let link = Arc::new(Link::new(whose, visit));
@@ -53,6 +57,27 @@ pub(crate) fn join<T: Held>(options: &Options, path: &Path, shapes: Shapes) -> R
     let counted = Counted::of_guest(T::body(&operations), &pool);
     let handle = Handle::of_guest(pool, engine, link, options.read_only, began.elapsed())?;
     Ok(Some(T::new(operations, Pool::new(counted, handle))))
+}
+
+/// Refuses a pool with another durability than was asked for: the owner's counts, and is not a guest's to change.
+fn demand_durability(options: &Options, superblock: &Superblock) -> Result<()> {
+    let found = superblock.logged().map_or(Durability::Process, |logged| logged.durability);
+    match options.durability {
+        Some(expected) if expected != found && superblock.medium != MediumKind::Dax => {
+            let (found, expected) = (found.name(), expected.name());
+            let advice = "leave it out, or have the process that owns the pool open it so";
+            Err(mismatch("durability", found, expected, advice))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The options of who may own the pool later. What it is now it stays: its durability, too. Whoever is a guest of one
+/// process today may be the owner for others tomorrow.
+fn as_heir(options: &Options) -> Options {
+    let never_own = options.never_own || options.read_only;
+    let options = options.clone().guests(true).never_own(never_own);
+    Options { durability: None, ..options }
 }
 
 /// Opens the pool as its owner.

@@ -6,18 +6,18 @@
 
 use super::figures::Figures;
 use super::wire::{Operation, Write, read_answer, read_log_use};
-use crate::handle::Ticket;
 use crate::held::Held;
+use crate::ticket::Ticket;
 use crate::{Error, Options, Pool, Result, Role};
 use pmem::OpenError;
-use pmem::durability::LogUse;
+use pmem::durability::{LogError, LogUse};
 use pmem::file::{Located, Ownership};
 use pmem::meeting::{Asked, LANE_WORDS, LANES, Part, RoomLane, Visit, VisitError, sleep_on};
 use pmem::sync::{forks, thread_index};
 use std::any::Any;
 use std::cell::RefCell;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,8 @@ const NAP: Duration = Duration::from_millis(2);
 /// Pauses between tries to find or become the owner.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(8);
+/// Lanes for what takes long.
+const LANES_FOR_LONG: usize = LANES / 4;
 /// How long a new owner may take to let a guest in, before that looks whether it is still there.
 const LET_IN: Duration = Duration::from_millis(50);
 
@@ -58,6 +60,7 @@ impl<T: Held> Own for T {
 pub(super) struct Whose {
     pub(super) path: PathBuf,
     pub(super) located: Located,
+    pub(super) inode: u64,
     pub(super) uuid: u128,
     pub(super) ownership: Ownership,
     pub(super) options: Options,
@@ -93,8 +96,10 @@ impl Place {
 enum Unanswered {
     /// The owner has ended. It may have begun to do what was asked.
     Ended { has_begun: bool },
-    /// The owner does not answer.
-    Silent { waited: Duration },
+    /// This process closes the pool.
+    Closing,
+    /// The owner does not answer. It may do yet what was asked, unless that was taken back.
+    Silent { waited: Duration, is_taken_back: bool },
 }
 
 /// A guest's connection to a pool.
@@ -112,12 +117,14 @@ pub(crate) struct Link {
     scans: AtomicU64,
     /// What [`Link::len`] said last.
     last_len: AtomicU64,
+    /// Nobody is to wait any more.
+    is_closing: AtomicBool,
     forks_at_open: u32,
 }
 
 thread_local! {
-    /// Why the thread's last look-up failed, where an engine's cannot: see [`Link::keep`].
-    static FAILURE: RefCell<Option<Error>> = const { RefCell::new(None) };
+    /// Why the thread's last look-up failed, where an engine's cannot, and by which link: see [`Link::keep`].
+    static FAILURE: RefCell<Option<(usize, Error)>> = const { RefCell::new(None) };
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -135,6 +142,7 @@ impl Link {
             seeking: Mutex::new(()),
             scans: AtomicU64::new(0),
             last_len: AtomicU64::new(0),
+            is_closing: AtomicBool::new(false),
             forks_at_open: forks(),
         }
     }
@@ -154,7 +162,7 @@ impl Link {
     }
 
     /// The same pool of which this process has become the owner, if it has.
-    pub(super) fn own<T: Held>(&self) -> Option<&T> {
+    pub(crate) fn own<T: Held>(&self) -> Option<&T> {
         self.own.get()?.as_any().downcast_ref()
     }
 
@@ -186,7 +194,7 @@ impl Link {
             return Err(Error::Forked.into());
         }
         if self.own.get().is_none() {
-            let mut place = self.place();
+            let mut place = self.place(operation);
             place.request.clear();
             place.request.operation(operation);
             write(&mut place.request);
@@ -200,19 +208,15 @@ impl Link {
         }
     }
 
-    /// A lane for the calling thread: its own, or where somebody has given up waiting there, another one.
-    fn place(&self) -> MutexGuard<'_, Place> {
-        let first = thread_index() % LANES;
-        let place = locked(&self.places[first]);
-        if place.is_free() {
-            return place;
-        }
-        drop(place);
-        let others = self.places.iter().filter_map(|place| place.try_lock().ok());
-        others
-            .into_iter()
-            .find(|place| place.is_free())
-            .unwrap_or_else(|| locked(&self.places[first]))
+    /// A lane for the calling thread: its own, or another one where that is in use or given up. What takes long has lanes
+    /// of its own, so that nothing else waits behind it.
+    fn place(&self, operation: Operation) -> MutexGuard<'_, Place> {
+        let (long, others) = self.places.split_at(LANES_FOR_LONG);
+        let places = if operation.is_long() { long } else { others };
+        let first = thread_index() % places.len();
+        let in_turn = places[first..].iter().chain(&places[..first]);
+        let mut free = in_turn.filter_map(|place| place.try_lock().ok());
+        free.find(|place| place.is_free()).unwrap_or_else(|| locked(&places[first]))
     }
 
     /// Has the request of a place answered there. Returns whether that was done: not if this process has become the
@@ -232,9 +236,12 @@ impl Link {
             }
             place.is_given_up = false;
             let lane = visit.lane(place.lane);
-            let waits = Waits { visit: &visit, lane, patience, is_long: operation.is_long() };
+            let is_long = operation.is_long();
+            let is_closing = &self.is_closing;
+            let waits = Waits { visit: &visit, lane, patience, is_long, is_closing };
             match waits.transfer(&place.request, &mut place.answer) {
                 Ok(()) => return Ok(true),
+                Err(Unanswered::Closing) => return Err(Error::Log(LogError::Closed)),
                 Err(Unanswered::Ended { has_begun }) => {
                     if has_begun && !operation.only_reads() {
                         return Err(Error::Interrupted);
@@ -242,8 +249,8 @@ impl Link {
                     let since = *seeks_since.get_or_insert_with(Instant::now);
                     self.seek(number, since)?;
                 }
-                Err(Unanswered::Silent { waited }) => {
-                    place.is_given_up = true;
+                Err(Unanswered::Silent { waited, is_taken_back }) => {
+                    place.is_given_up = !is_taken_back;
                     return Err(Error::Silent { process, waited });
                 }
             }
@@ -270,20 +277,29 @@ impl Link {
     #[cold]
     fn seek(&self, former: u64, since: Instant) -> Result<()> {
         let _seeking = locked(&self.seeking);
-        let Whose { path, located, uuid, ownership, options, own } = &self.whose;
+        let Whose { path, located, inode, uuid, ownership, options, own } = &self.whose;
         let mut pause = PAUSE_MIN;
+        let mut refusal = None;
         loop {
             if self.own.get().is_some() || self.visits.load(Ordering::Acquire) != former {
                 return Ok(());
             }
-            if !options.never_own {
+            if !options.never_own && refusal.is_none() {
                 match own(options, path) {
                     Ok(pool) => return self.become_owner(pool),
-                    Err(Error::Open(OpenError::Busy { .. } | OpenError::BusyLog { .. })) => {}
+                    // This process may have it by another handle.
+                    Err(Error::Open(
+                        OpenError::Busy { .. }
+                        | OpenError::BusyLog { .. }
+                        | OpenError::AlreadyOpen { .. },
+                    )) => {}
+                    Err(error) if concerns_this_process(&error) => refusal = Some(error),
                     Err(error) => return Err(error),
                 }
             }
-            match Visit::begin(located, *uuid, *ownership, LET_IN) {
+            // Another file may have taken the former one's place: a rewritten pool is the same one.
+            let inode = located.inode().unwrap_or(*inode);
+            match Visit::begin(located, inode, *uuid, *ownership, LET_IN) {
                 Ok(visit) => {
                     let mut current = locked(&self.visit);
                     *current = (former + 1, Arc::new(visit));
@@ -295,6 +311,9 @@ impl Link {
             }
             let waited = since.elapsed();
             if waited >= options.patience {
+                if let Some(refusal) = refusal {
+                    return Err(refusal);
+                }
                 let process = locked(&self.visit).1.hello().process;
                 return Err(Error::Silent { process, waited });
             }
@@ -329,7 +348,7 @@ impl Link {
 
     /// The answer of a look-up that cannot fail, where an engine does it; for [`Link::failure`] if it has failed.
     pub(super) fn keep<T>(&self, found: Result<T>) -> Option<T> {
-        found.map_err(|error| FAILURE.set(Some(error))).ok()
+        found.map_err(|error| FAILURE.set(Some((self.address(), error)))).ok()
     }
 
     /// Why a look-up of this thread has failed since this was asked last.
@@ -337,7 +356,14 @@ impl Link {
         if forks() != self.forks_at_open {
             return Err(Error::Forked);
         }
-        FAILURE.take().map_or(Ok(()), Err)
+        match FAILURE.take() {
+            Some((link, error)) if link == self.address() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     /// Number of pairs; what it was last if the owner does not say.
@@ -432,11 +458,16 @@ impl Link {
         )
     }
 
-    /// Closes the pool if this process has become its owner.
+    /// Closes the pool if this process has become its owner. Threads that wait for the disk end first.
     pub(crate) fn close(self: Arc<Self>) -> Result<()> {
-        match Arc::into_inner(self).and_then(|link| link.own.into_inner()) {
-            Some(pool) => pool.close(),
-            None => Ok(()),
+        self.is_closing.store(true, Ordering::Relaxed);
+        let mut link = self;
+        loop {
+            match Arc::try_unwrap(link) {
+                Ok(link) => return link.own.into_inner().map_or(Ok(()), Own::close),
+                Err(shared) => link = shared,
+            }
+            std::thread::sleep(PAUSE_MIN);
         }
     }
 }
@@ -447,6 +478,7 @@ struct Waits<'a> {
     lane: &'a RoomLane,
     patience: Duration,
     is_long: bool,
+    is_closing: &'a AtomicBool,
 }
 
 impl Waits<'_> {
@@ -462,14 +494,14 @@ impl Waits<'_> {
         while rest.len() > LANE_WORDS {
             let (part, others) = rest.split_at(LANE_WORDS);
             // Until the owner has all of it, it has not begun.
-            self.exchange(part, Part { is_first, has_more: true })
-                .map_err(Unanswered::not_begun)?;
+            let first = Part { is_first, has_more: true, ..Part::LAST };
+            self.exchange(part, first).map_err(Unanswered::not_begun)?;
             (rest, is_first) = (others, false);
         }
-        self.exchange(rest, Part { is_first, has_more: false })?;
+        self.exchange(rest, Part { is_first, ..Part::LAST })?;
         while self.lane.answer_into(answer).has_more {
             // It has been done by now.
-            self.exchange(&[], Part::LAST).map_err(Unanswered::begun)?;
+            self.exchange(&[], Part::REST).map_err(Unanswered::begun)?;
         }
         Ok(())
     }
@@ -499,6 +531,8 @@ impl Waits<'_> {
     #[cold]
     fn wait(&self, began: Instant) -> std::result::Result<(), Unanswered> {
         loop {
+            // Once more: what is lost in that is a moment, and not the call.
+            self.visit.ring_if_asleep();
             let Some(state) = self.lane.fall_asleep() else { return Ok(()) };
             sleep_on(self.lane, state, NAP);
             if self.lane.asked() == Asked::Answered {
@@ -511,11 +545,14 @@ impl Waits<'_> {
                     asked => Err(Unanswered::Ended { has_begun: asked == Asked::Begun }),
                 };
             }
+            if self.is_closing.load(Ordering::Relaxed) {
+                return Err(Unanswered::Closing);
+            }
             let waited = began.elapsed();
             if waited >= self.patience {
                 let is_taken_back = self.lane.withdraw();
                 if is_taken_back || !self.is_long {
-                    return Err(Unanswered::Silent { waited });
+                    return Err(Unanswered::Silent { waited, is_taken_back });
                 }
             }
         }
@@ -536,6 +573,21 @@ impl Unanswered {
             silent => silent,
         }
     }
+}
+
+/// Whether a refusal to open the pool may be another process's success: so others are waited for.
+fn concerns_this_process(refusal: &Error) -> bool {
+    matches!(
+        refusal,
+        Error::Io { .. }
+            | Error::Open(
+                OpenError::OthersFile { .. }
+                    | OpenError::NotWritable { .. }
+                    | OpenError::NoRightToLog { .. }
+                    | OpenError::LogElsewhere { .. }
+                    | OpenError::Io { .. }
+            )
+    )
 }
 
 /// Why a guest cannot visit.

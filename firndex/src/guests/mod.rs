@@ -6,14 +6,18 @@
 //! |---|---|
 //! | `wire` | requests and answers in words |
 //! | `service`, `figures`, `rights` | what the owner does for a request |
-//! | `serve` | the owner's serving thread |
+//! | `serve`, `execute`, `jobs` | the owner's serving thread |
 //! | `link` | a guest's way to whoever is the owner |
-//! | `table`, `store` | a guest's table and store |
+//! | `table`, `store`, `remote_scan`, `part_way` | a guest's table and store, their scans and batches |
 //! | `join` | from a path to a guest's table or store |
 
+mod execute;
 mod figures;
+mod jobs;
 mod join;
 mod link;
+mod part_way;
+mod remote_scan;
 mod rights;
 mod serve;
 mod service;

@@ -1,6 +1,7 @@
 //! What serving guests takes of an owner's handle, for a thread of its own.
 
 use super::figures::OfPool;
+use crate::ticket::Tickets;
 use crate::{Durability, Error, Result};
 use pmem::OpenError;
 use pmem::Write;
@@ -16,6 +17,7 @@ pub(crate) struct Rights {
     /// Whether each change waits until it survives power loss.
     pub(crate) commits: bool,
     pub(crate) recovery: Duration,
+    pub(crate) tickets: Tickets,
 }
 
 impl Rights {
@@ -45,6 +47,10 @@ impl Rights {
             (None, MediumKind::Mapped | MediumKind::Dram) => Err(Error::NotLogged),
             (log, _) => Ok(log.as_ref()),
         }
+    }
+
+    pub(super) fn tickets(&self) -> Tickets {
+        self.tickets
     }
 
     pub(super) fn log_use(&self) -> Option<LogUse> {

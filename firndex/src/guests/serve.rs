@@ -1,39 +1,50 @@
 //! The owner's serving thread.
 //!
-//! It looks at all lanes in turn while guests ask, and sleeps when they do not. It waits for nothing: where an answer
-//! needs the disk, the thread that writes the log rings for it, and what takes long runs in a thread of its own.
+//! It looks at all lanes in turn while guests ask, and sleeps when they do not. It waits for nothing that it can leave
+//! to others: where an answer needs the disk, the thread that writes the log rings for it; what takes long runs in
+//! threads of its own; changes are put aside while a sync keeps writers out.
 
-use super::figures::Figures;
+use super::execute::{Asked, Outcome};
+use super::jobs::Jobs;
 use super::rights::Rights;
-use super::service::{Failed, Served, ServedScan};
-use super::wire::{DONE, Operation, Reader, write_error, write_log_use};
+use super::service::{Served, ServedScan};
+use super::wire::{DONE, write_error, write_unfinished};
+use crate::Error;
 use crate::background::Background;
-use crate::{Error, Result};
+use index::Done;
 use pmem::durability::WhenDurable;
 use pmem::heap::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use pmem::meeting::{Bell, Door, LANE_WORDS, LANES, Part, RoomLane, wake};
-use pmem::sync::{forks, upheavals};
+use pmem::meeting::{Bell, Door, Hello, LANE_WORDS, LANES, Part, RoomLane, wake};
+use pmem::sync::forks;
 use std::collections::HashMap;
 use std::future::Future;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How long the thread looks for the next request before it sleeps.
 const LOOKING: Duration = Duration::from_micros(50);
-/// How often it looks at lanes alone, before it looks for who comes and goes.
+/// How often it looks at lanes alone, before it looks for who comes and goes; and while answers wait for the disk.
 const ROUNDS: u32 = 256;
+const ROUNDS_WHILE_WAITING: u32 = 16;
+/// How long it sleeps while changes are put aside.
+const ASIDE: Duration = Duration::from_micros(200);
 /// Most words of a request: those of the largest exchange, of two values.
 const REQUEST_WORDS_MAX: usize = (KEY_BYTES_MAX + 2 * VALUE_BYTES_MAX) / 8 + LANE_WORDS;
-/// Most scans that a guest can have under way.
-const SCANS_MAX: usize = 256;
-/// Most long operations under way.
-const JOBS_MAX: usize = 64;
+/// Most words of all requests of a guest that are not whole yet.
+const UNFINISHED_WORDS_MAX: usize = 4 * REQUEST_WORDS_MAX;
+/// Words of a lane's memory that are kept for the next request.
+const KEPT_WORDS: usize = 4 * LANE_WORDS;
+/// After this long a scan that nobody goes on with is given up: it keeps replaced values in place.
+const SCAN_IDLE_MAX: Duration = Duration::from_secs(60);
+/// How often that is looked for.
+const SCANS_LOOKED_AT: Duration = Duration::from_secs(1);
+/// How long the thread goes on after it was told to stop, for answers that wait for the disk.
+const GOES_ON_MAX: Duration = Duration::from_secs(5);
 
 /// A serving thread, until dropped.
 pub(crate) struct Serving {
@@ -48,15 +59,16 @@ impl Serving {
     pub(crate) fn start(
         served: Arc<dyn Served>,
         rights: Rights,
-        door: Door,
+        mut door: Door,
+        hello: Hello,
     ) -> io::Result<Serving> {
+        door.greet_with(hello)?;
         let bell = door.bell();
         let guests = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&guests);
         let work = move |is_stopped: &AtomicBool| {
             let rights = Arc::new(rights);
-            let mut server = Server::new(door, &served, &rights, count);
-            server.serve_until(is_stopped);
+            Server::new(door, &served, &rights, count).serve_until(is_stopped);
         };
         let thread = Background::start("firndex-server", work)?;
         Ok(Serving { bell, thread, guests, forks_at_start: forks() })
@@ -89,15 +101,12 @@ impl Wake for Ringer {
 
 /// A lane of a guest, for who comes back to it later.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+pub(super) struct Place {
     guest: usize,
     /// The guest's own, while its number is used again.
     serial: u64,
     lane: usize,
 }
-
-/// An answer that was found elsewhere.
-type Elsewhere = (Place, Vec<u64>);
 
 /// What the owner has of a lane.
 #[derive(Default)]
@@ -106,21 +115,25 @@ struct Desk {
     answer: Vec<u64>,
     /// Words of the answer that were sent.
     sent: usize,
+    /// What was asked last is being done elsewhere. Its guest asks nothing before it is answered.
+    is_busy: bool,
 }
+
+/// Scans of a guest, with the moment when it asked for more of them last.
+pub(super) type Scans<'a> = HashMap<u64, (Box<dyn ServedScan + 'a>, Instant)>;
 
 struct Guest<'a> {
     serial: u64,
     desks: Vec<Desk>,
-    scans: HashMap<u64, Box<dyn ServedScan + 'a>>,
+    scans: Scans<'a>,
 }
 
-/// What becomes of a request.
-enum Outcome {
-    Answered,
-    /// The answer is ready when this is.
-    Waits(WhenDurable),
-    /// It is done elsewhere.
-    Long(Operation),
+/// An answer that waits for the disk.
+struct Waiting {
+    future: WhenDurable,
+    place: Place,
+    /// The entries that were done, if it answers a batch.
+    done: Option<Done>,
 }
 
 struct Server<'a> {
@@ -131,11 +144,13 @@ struct Server<'a> {
     /// How many there are, for others.
     count: Arc<AtomicU64>,
     serials: u64,
-    waiting: Vec<(WhenDurable, Place)>,
+    waiting: Vec<Waiting>,
     waker: Waker,
-    jobs: Vec<JoinHandle<()>>,
-    done: (Sender<Elsewhere>, Receiver<Elsewhere>),
-    /// [`upheavals`] that are known not to concern the pool.
+    jobs: Jobs<Place>,
+    /// Requests that wait for a sync to end.
+    aside: Vec<Place>,
+    scans_looked_at: Instant,
+    /// [`upheavals`](pmem::sync::upheavals) that are known not to concern the pool.
     upheavals: u64,
 }
 
@@ -148,6 +163,7 @@ impl<'a> Server<'a> {
     ) -> Self {
         let waker = Waker::from(Arc::new(Ringer(door.bell())));
         Server {
+            jobs: Jobs::new(door.bell()),
             door,
             served,
             rights,
@@ -156,8 +172,8 @@ impl<'a> Server<'a> {
             serials: 0,
             waiting: Vec::new(),
             waker,
-            jobs: Vec::new(),
-            done: channel(),
+            aside: Vec::new(),
+            scans_looked_at: Instant::now(),
             upheavals: u64::MAX,
         }
     }
@@ -171,7 +187,8 @@ impl<'a> Server<'a> {
                 busy_until = Instant::now() + LOOKING;
             }
             rounds = rounds.wrapping_add(1);
-            if rounds.is_multiple_of(ROUNDS) {
+            let every = if self.waiting.is_empty() { ROUNDS } else { ROUNDS_WHILE_WAITING };
+            if rounds.is_multiple_of(every) {
                 self.attend(Some(Duration::ZERO));
             }
             if Instant::now() < busy_until {
@@ -181,16 +198,38 @@ impl<'a> Server<'a> {
             self.door.set_asleep(true);
             // Who stops it rings as well, so that is not overlooked.
             if !self.door.is_asked() {
-                self.attend(None);
+                self.attend(self.sleep());
             }
             self.door.set_asleep(false);
             busy_until = Instant::now() + LOOKING;
         }
-        self.jobs.drain(..).for_each(|job| drop(job.join()));
+        self.finish();
+    }
+
+    /// How long to sleep at most.
+    fn sleep(&self) -> Option<Duration> {
+        if !self.aside.is_empty() {
+            return Some(ASIDE);
+        }
+        let has_scans = self.guests.iter().flatten().any(|guest| !guest.scans.is_empty());
+        has_scans.then_some(SCANS_LOOKED_AT)
+    }
+
+    /// Answers what was begun. Without that its guests would hear that it may have been done or not.
+    fn finish(&mut self) {
+        let until = Instant::now() + GOES_ON_MAX;
+        self.jobs.begin_no_more();
+        while Instant::now() < until && !(self.waiting.is_empty() && self.jobs.are_done()) {
+            self.attend(Some(Duration::from_millis(5)));
+        }
+        self.jobs.join();
     }
 
     /// Serves everything that is asked now. Returns whether that was anything.
     fn serve_once(&mut self, asked: &mut Vec<(usize, usize)>) -> bool {
+        for place in std::mem::take(&mut self.aside) {
+            self.serve_again(place);
+        }
         asked.clear();
         for (guest, visitor) in self.door.visitors() {
             let lanes = visitor.lanes().enumerate();
@@ -199,7 +238,6 @@ impl<'a> Server<'a> {
         for &(guest, lane) in &*asked {
             self.serve(guest, lane);
         }
-        self.finish_waiting();
         !asked.is_empty()
     }
 
@@ -208,39 +246,57 @@ impl<'a> Server<'a> {
         let mut gone = Vec::new();
         if self.door.attend(wait, &mut gone).is_err() {
             // It would fail at once again.
-            std::thread::sleep(LOOKING);
+            std::thread::sleep(ASIDE);
         }
-        for guest in gone {
-            if let Some(former) = self.guests.get_mut(guest) {
-                *former = None;
-            }
-        }
+        gone.into_iter().for_each(|guest| self.forget(guest));
         self.count.store(self.door.count() as u64, Ordering::Relaxed);
         self.finish_waiting();
-        while let Ok((place, answer)) = self.done.1.try_recv() {
+        for (place, answer) in self.jobs.take_done() {
             if let Some((desk, lane)) = self.find(place) {
                 desk.answer = answer;
                 begin_answer(desk, lane);
             }
         }
-        self.jobs.retain(|job| !job.is_finished());
+        if self.scans_looked_at.elapsed() >= SCANS_LOOKED_AT {
+            self.scans_looked_at = Instant::now();
+            for guest in self.guests.iter_mut().flatten() {
+                guest.scans.retain(|_, (_, since)| since.elapsed() < SCAN_IDLE_MAX);
+            }
+        }
+    }
+
+    fn forget(&mut self, guest: usize) {
+        if let Some(former) = self.guests.get_mut(guest) {
+            *former = None;
+        }
+        self.waiting.retain(|waiting| waiting.place.guest != guest);
+        self.aside.retain(|place| place.guest != guest);
+    }
+
+    fn dismiss(&mut self, guest: usize) {
+        self.forget(guest);
+        self.door.dismiss(guest);
     }
 
     fn finish_waiting(&mut self) {
         let mut context = Context::from_waker(&self.waker);
         let mut ready = Vec::new();
-        self.waiting.retain_mut(|(future, place)| match Pin::new(future).poll(&mut context) {
+        self.waiting.retain_mut(|waiting| match Pin::new(&mut waiting.future).poll(&mut context) {
             Poll::Pending => true,
             Poll::Ready(result) => {
-                ready.push((*place, result));
+                ready.push((waiting.place, waiting.done, result));
                 false
             }
         });
-        for (place, result) in ready {
+        for (place, done, result) in ready {
             let Some((desk, lane)) = self.find(place) else { continue };
             if let Err(error) = result {
                 desk.answer.clear();
-                write_error(&mut desk.answer, &Error::Log(error));
+                let error = Error::Log(error);
+                match done {
+                    Some(done) => write_unfinished(&mut desk.answer, &error, None, done),
+                    None => write_error(&mut desk.answer, &error),
+                }
             }
             begin_answer(desk, lane);
         }
@@ -269,60 +325,82 @@ impl<'a> Server<'a> {
             guest.desks.resize_with((lane_number + 1).min(LANES), Desk::default);
         }
         let desk = &mut guest.desks[lane_number];
+        if desk.is_busy {
+            // No guest of ours asks again before it is answered.
+            return self.dismiss(number);
+        }
         let Some(part) = lane.take(&mut desk.request) else { return };
-        if desk.request.len() > REQUEST_WORDS_MAX {
-            self.guests[number] = None;
-            return self.door.dismiss(number);
-        }
-        if part.has_more {
-            return told(lane.answer(&[], Part::WHOLE), lane);
-        }
-        if !part.is_first && desk.sent < desk.answer.len() {
-            // It asks for the rest of the answer.
+        if part.asks_for_rest {
             return answer_on(desk, lane);
         }
-        let place = Place { guest: number, serial: guest.serial, lane: lane_number };
-        desk.answer.clear();
-        let seen = &mut self.upheavals;
-        let request = Asked { served: self.served, rights: self.rights };
-        match request.execute(&desk.request, &mut guest.scans, &mut desk.answer, seen) {
-            Ok(Outcome::Answered) => begin_answer(desk, lane),
-            Ok(Outcome::Waits(future)) => self.waiting.push((future, place)),
-            Ok(Outcome::Long(operation)) => self.begin_job(operation, place),
-            Err(failed) => {
-                desk.answer.clear();
-                failed.write(&mut desk.answer);
-                begin_answer(desk, lane);
+        if part.is_first {
+            desk.answer.clear();
+            desk.sent = 0;
+        }
+        if part.has_more {
+            let is_too_long = desk.request.len() > REQUEST_WORDS_MAX;
+            let unfinished: usize = guest.desks.iter().map(|desk| desk.request.len()).sum();
+            if is_too_long || unfinished > UNFINISHED_WORDS_MAX {
+                return self.dismiss(number);
             }
+            return told(lane.answer(&[], Part::WHOLE), lane);
+        }
+        let place = Place { guest: number, serial: guest.serial, lane: lane_number };
+        self.carry_out(place);
+    }
+
+    /// Once more what was put aside.
+    fn serve_again(&mut self, place: Place) {
+        if self.find(place).is_some() {
+            self.carry_out(place);
         }
     }
 
-    fn begin_job(&mut self, operation: Operation, place: Place) {
-        let (served, rights) = (Arc::clone(self.served), Arc::clone(self.rights));
-        let (done, bell) = (self.done.0.clone(), self.door.bell());
-        let guests = self.count.load(Ordering::Relaxed);
-        let work = move || {
-            let mut answer = vec![DONE];
-            if let Err(error) = run_long(&*served, &rights, operation, guests, &mut answer) {
-                answer.clear();
-                write_error(&mut answer, &error);
+    /// Does what is asked at a place, of which all words are there.
+    fn carry_out(&mut self, place: Place) {
+        let Some(visitor) = self.door.visitor(place.guest) else { return };
+        let lane = visitor.lane(place.lane);
+        let Some(Some(guest)) = self.guests.get_mut(place.guest) else { return };
+        let desk = &mut guest.desks[place.lane];
+        desk.answer.clear();
+        desk.is_busy = true;
+        let asked = Asked { served: self.served, rights: self.rights };
+        let seen = &mut self.upheavals;
+        let executed = catch_unwind(AssertUnwindSafe(|| {
+            asked.execute(&desk.request, &mut guest.scans, &mut desk.answer, seen)
+        }));
+        match executed {
+            // The others are to go on. What has panicked has said so.
+            Err(_) => self.dismiss(place.guest),
+            Ok(Ok(Outcome::Answered)) => begin_answer(desk, lane),
+            Ok(Ok(Outcome::PutAside)) => self.aside.push(place),
+            Ok(Ok(Outcome::Waits(future, done))) => {
+                self.waiting.push(Waiting { future, place, done });
+                self.finish_waiting();
             }
-            if done.send((place, answer)).is_ok() {
-                bell.ring();
+            Ok(Ok(Outcome::Long(operation))) => {
+                let (served, rights) = (Arc::clone(self.served), Arc::clone(self.rights));
+                let guests = self.count.load(Ordering::Relaxed);
+                let work = move || {
+                    let mut answer = vec![DONE];
+                    let ran = Asked { served: &served, rights: &rights }.run_long(
+                        operation,
+                        guests,
+                        &mut answer,
+                    );
+                    if let Err(error) = ran {
+                        answer.clear();
+                        write_error(&mut answer, &error);
+                    }
+                    answer
+                };
+                self.jobs.begin(place, work);
             }
-        };
-        self.jobs.retain(|job| !job.is_finished());
-        let refusal = match self.jobs.len() {
-            JOBS_MAX.. => io::ErrorKind::WouldBlock.into(),
-            _ => match Builder::new().name("firndex-job".into()).spawn(work) {
-                Ok(job) => return self.jobs.push(job),
-                Err(error) => error,
-            },
-        };
-        if let Some((desk, lane)) = self.find(place) {
-            let error = Error::Io { action: "starting a thread for it", source: refusal };
-            write_error(&mut desk.answer, &error);
-            begin_answer(desk, lane);
+            Ok(Err(error)) => {
+                desk.answer.clear();
+                write_error(&mut desk.answer, &error);
+                begin_answer(desk, lane);
+            }
         }
     }
 }
@@ -330,160 +408,28 @@ impl<'a> Server<'a> {
 /// Sends the answer, or its first part.
 fn begin_answer(desk: &mut Desk, lane: &RoomLane) {
     desk.sent = 0;
+    desk.is_busy = false;
     desk.request.clear();
+    desk.request.shrink_to(KEPT_WORDS);
     answer_on(desk, lane);
 }
 
 fn answer_on(desk: &mut Desk, lane: &RoomLane) {
     let from = desk.sent;
     desk.sent = desk.answer.len().min(from + LANE_WORDS);
-    let part = Part { is_first: from == 0, has_more: desk.sent < desk.answer.len() };
-    told(lane.answer(&desk.answer[from..desk.sent], part), lane);
+    let has_more = desk.sent < desk.answer.len();
+    let part = Part { is_first: from == 0, has_more, ..Part::LAST };
+    let sleeps = lane.answer(&desk.answer[from..desk.sent], part);
+    if !has_more {
+        desk.answer.clear();
+        desk.answer.shrink_to(KEPT_WORDS);
+        desk.sent = 0;
+    }
+    told(sleeps, lane);
 }
 
 fn told(sleeps: bool, lane: &RoomLane) {
     if sleeps {
         wake(lane);
     }
-}
-
-/// What a request is carried out with.
-struct Asked<'s, 'a> {
-    served: &'a Arc<dyn Served>,
-    rights: &'s Rights,
-}
-
-impl<'a> Asked<'_, 'a> {
-    fn execute(
-        &self,
-        request: &[u64],
-        scans: &mut HashMap<u64, Box<dyn ServedScan + 'a>>,
-        answer: &mut Vec<u64>,
-        seen: &mut u64,
-    ) -> std::result::Result<Outcome, Failed> {
-        let mut request = Reader(request);
-        let operation = request.operation()?;
-        self.look(seen)?;
-        let (served, rights) = (&**self.served, self.rights);
-        match operation {
-            Operation::Get | Operation::GetMany => served.serve(operation, &mut request, answer)?,
-            Operation::Insert
-            | Operation::Update
-            | Operation::Upsert
-            | Operation::Remove
-            | Operation::CompareExchange
-            | Operation::InsertMany
-            | Operation::UpdateMany
-            | Operation::UpsertMany
-            | Operation::RemoveMany => {
-                let write = rights.enter()?;
-                served.serve(operation, &mut request, answer)?;
-                drop(write);
-                if let Some(log) = rights.log.as_ref().filter(|_| rights.commits) {
-                    self.look(seen)?;
-                    return Ok(Outcome::Waits(log.when_durable(log.ticket())));
-                }
-            }
-            Operation::Scan => {
-                let number = request.word()?;
-                if scans.len() == SCANS_MAX {
-                    let found = format!("this process has {SCANS_MAX} scans under way already");
-                    return Err(Error::Owner { found }.into());
-                }
-                scans.insert(number, served.scan());
-                answer.push(DONE);
-            }
-            Operation::ScanOn => {
-                let number = request.word()?;
-                let scan = scans.get_mut(&number).ok_or(Error::Interrupted)?;
-                answer.push(DONE);
-                let goes_on = scan.go_on(answer)?;
-                answer.push(goes_on.into());
-                if !goes_on {
-                    scans.remove(&number);
-                }
-            }
-            Operation::ScanOff => {
-                scans.remove(&request.word()?);
-                answer.push(DONE);
-            }
-            Operation::Len if served.body().is_built() => {
-                answer.extend([DONE, served.body().pairs()]);
-            }
-            Operation::Ticket | Operation::DurableUpTo => {
-                let log = rights.log()?;
-                let of = match operation {
-                    Operation::Ticket => log.map(|log| log.ticket()),
-                    _ => log.map(|log| log.durable_up_to()),
-                };
-                answer.extend([DONE, of.unwrap_or(0)]);
-            }
-            Operation::WaitDurable => {
-                let ticket = request.word()?;
-                answer.push(DONE);
-                if let Some(log) = rights.log()? {
-                    return Ok(Outcome::Waits(log.when_durable(ticket)));
-                }
-            }
-            Operation::Sync if rights.log.is_some() => {
-                answer.push(DONE);
-                if let Some(log) = &rights.log {
-                    return Ok(Outcome::Waits(log.when_durable(log.ticket())));
-                }
-            }
-            Operation::LogUse => {
-                answer.push(DONE);
-                write_log_use(answer, rights.log_use().as_ref());
-            }
-            // Figures are counted in every block, and what is not built yet would be waited for.
-            Operation::Figures
-            | Operation::Len
-            | Operation::Sync
-            | Operation::Shrink
-            | Operation::Compact => return Ok(Outcome::Long(operation)),
-        }
-        self.look(seen)?;
-        Ok(Outcome::Answered)
-    }
-
-    /// Refuses a pool that has lost a page: what was read may be zeros for it.
-    fn look(&self, seen: &mut u64) -> Result<()> {
-        let now = upheavals();
-        if now != *seen {
-            self.rights.look()?;
-            *seen = now;
-        }
-        Ok(())
-    }
-}
-
-fn run_long(
-    served: &dyn Served,
-    rights: &Rights,
-    operation: Operation,
-    guests: u64,
-    answer: &mut Vec<u64>,
-) -> Result<()> {
-    let body = served.body();
-    match operation {
-        Operation::Len => answer.push(body.pairs()),
-        Operation::Figures => Figures::of(body, &rights.of_pool(), guests).write(answer),
-        Operation::Shrink => {
-            let write = rights.enter()?;
-            let halved = body.shrink()? == index::Shrunk::Halved;
-            drop(write);
-            answer.push(halved.into());
-        }
-        Operation::Compact => {
-            let write = rights.enter()?;
-            answer.push(body.compact());
-            drop(write);
-        }
-        _ => {
-            body.settle();
-            let synced = rights.pool.sync_counted(&|| Some(body.pairs()));
-            synced.map_err(|source| Error::Io { action: "syncing the pool", source })?;
-        }
-    }
-    rights.look()
 }

@@ -1,69 +1,31 @@
 //! What an owner does for its guests: requests in words, carried out on an engine.
 
-use super::wire::{DONE, Malformed, Operation, Reader, Write, write_error, write_unfinished};
+use super::part_way::PartWay;
+use super::wire::{DONE, Malformed, Operation, Reader, Write, write_unfinished};
 use crate::body::Body;
 use crate::{Error, Result};
-use index::{Fixed, Index, Record, RecordScan, Records, Scan, Unfinished};
+use index::{Done, Fixed, Index, Record, RecordScan, Records, Scan, Unfinished};
 use std::sync::Arc;
 
-/// Words of a scan's answer after which it leaves the rest to the next one.
+/// Words of an answer after which a scan or a batch leaves the rest to the next request: what is found may be far
+/// larger than what is asked for.
 const SCAN_WORDS: usize = 4096;
-
-/// Why a request was not done.
-pub(crate) enum Failed {
-    Refused(Error),
-    /// It is a batch: the entry that failed, and those that were done.
-    PartWay(Error, usize, index::Done),
-}
-
-impl From<Error> for Failed {
-    fn from(error: Error) -> Failed {
-        Failed::Refused(error)
-    }
-}
-
-impl From<Malformed> for Failed {
-    fn from(malformed: Malformed) -> Failed {
-        Failed::Refused(malformed.into())
-    }
-}
-
-impl From<index::Error> for Failed {
-    fn from(error: index::Error) -> Failed {
-        Failed::Refused(error.into())
-    }
-}
-
-impl From<index::ItemError> for Failed {
-    fn from(error: index::ItemError) -> Failed {
-        Failed::Refused(error.into())
-    }
-}
-
-impl<E: Into<Error>> From<Unfinished<E>> for Failed {
-    fn from(unfinished: Unfinished<E>) -> Failed {
-        Failed::PartWay(unfinished.error.into(), unfinished.failed, unfinished.done)
-    }
-}
-
-impl Failed {
-    pub(super) fn write(&self, answer: &mut Vec<u64>) {
-        match self {
-            Failed::Refused(error) => write_error(answer, error),
-            Failed::PartWay(error, failed, done) => write_unfinished(answer, error, *failed, *done),
-        }
-    }
-}
+const BATCH_ANSWER_WORDS: usize = 1 << 17;
+/// Entries of a store's batch that are done at once. Their cache misses overlap.
+const ENTRIES_AT_ONCE: usize = 32;
+/// Steps after which a scan answers, with whatever it has found: others wait.
+const SCAN_STEPS: usize = 64;
 
 /// An engine that serves guests.
 pub(crate) trait Served: Send + Sync {
-    /// Does what is asked, which is about keys and values, and adds what it finds to `answer`.
+    /// Does what is asked, which is about keys and values, and adds what it finds to `answer`. An error is not in the
+    /// answer yet; that of a batch which was done in part is. Returns how many entries were done, of a batch.
     fn serve(
         &self,
         operation: Operation,
         request: &mut Reader<'_>,
         answer: &mut Vec<u64>,
-    ) -> std::result::Result<(), Failed>;
+    ) -> Result<Option<Done>>;
 
     fn scan(&self) -> Box<dyn ServedScan + '_>;
 
@@ -86,7 +48,7 @@ impl<K: Fixed, V: Fixed> Served for Arc<dyn Index<K, V>> {
         operation: Operation,
         request: &mut Reader<'_>,
         answer: &mut Vec<u64>,
-    ) -> std::result::Result<(), Failed> {
+    ) -> Result<Option<Done>> {
         let index = &**self;
         match operation {
             Operation::Get => {
@@ -115,9 +77,9 @@ impl<K: Fixed, V: Fixed> Served for Arc<dyn Index<K, V>> {
                     write_found(answer, found);
                 }
             }
-            _ => return serve_batch(index, operation, request, answer),
+            _ => return serve_batch(index, operation, request, answer).map(Some),
         }
-        Ok(())
+        Ok(None)
     }
 
     fn scan(&self) -> Box<dyn ServedScan + '_> {
@@ -136,12 +98,13 @@ fn serve_batch<K: Fixed, V: Fixed>(
     operation: Operation,
     request: &mut Reader<'_>,
     answer: &mut Vec<u64>,
-) -> std::result::Result<(), Failed> {
+) -> Result<Done> {
     let count = request.count()?;
-    let mut found: Vec<Option<V>> = vec![None; count];
+    let mut found: Vec<Option<V>> = Vec::new();
     let done = match operation {
         Operation::GetMany | Operation::RemoveMany => {
             let keys = read_each(count, || request.fixed::<K>())?;
+            found.resize(count, None);
             match operation {
                 Operation::RemoveMany => index.remove_many(&keys, &mut found),
                 _ => {
@@ -152,6 +115,7 @@ fn serve_batch<K: Fixed, V: Fixed>(
         }
         Operation::InsertMany | Operation::UpdateMany | Operation::UpsertMany => {
             let pairs = read_each(count, || Ok((request.fixed::<K>()?, request.fixed::<V>()?)))?;
+            found.resize(count, None);
             match operation {
                 Operation::InsertMany => index.insert_many(&pairs, &mut found),
                 Operation::UpdateMany => index.update_many(&pairs, &mut found),
@@ -160,12 +124,20 @@ fn serve_batch<K: Fixed, V: Fixed>(
         }
         _ => return Err(Malformed.into()),
     };
-    match done {
-        Ok(()) => answer.push(DONE),
-        Err(unfinished) => Failed::from(unfinished).write(answer),
-    }
+    let done = match done {
+        Ok(()) => {
+            answer.push(DONE);
+            Done::first(count)
+        }
+        Err(unfinished) => write_part_way(answer, &unfinished.into()),
+    };
     found.into_iter().for_each(|found| write_found(answer, found));
-    Ok(())
+    Ok(done)
+}
+
+fn write_part_way(answer: &mut Vec<u64>, part_way: &PartWay) -> Done {
+    write_unfinished(answer, part_way.error(), part_way.failed(), part_way.done());
+    part_way.done()
 }
 
 fn read_each<T>(
@@ -184,7 +156,10 @@ impl<K: Fixed, V: Fixed> ServedScan for TableScan<'_, K, V> {
     fn go_on(&mut self, answer: &mut Vec<u64>) -> Result<bool> {
         let start = answer.len();
         let mut goes_on = true;
-        while goes_on && answer.len() < start + SCAN_WORDS {
+        for _ in 0..SCAN_STEPS {
+            if !goes_on || answer.len() >= start + SCAN_WORDS {
+                break;
+            }
             goes_on = self.scan.take_some(&mut self.pairs)?;
             for (key, value) in self.pairs.drain(..) {
                 answer.push(1);
@@ -207,7 +182,7 @@ impl Served for Arc<dyn Records> {
         operation: Operation,
         request: &mut Reader<'_>,
         answer: &mut Vec<u64>,
-    ) -> std::result::Result<(), Failed> {
+    ) -> Result<Option<Done>> {
         let records = &**self;
         match operation {
             Operation::Get
@@ -225,6 +200,7 @@ impl Served for Arc<dyn Records> {
                 }?;
                 answer.push(DONE);
                 write_record(answer, found);
+                Ok(None)
             }
             Operation::CompareExchange => {
                 let key = request.bytes()?;
@@ -235,31 +211,31 @@ impl Served for Arc<dyn Records> {
                 if let Err(found) = changed {
                     write_record(answer, found);
                 }
+                Ok(None)
             }
             Operation::GetMany | Operation::RemoveMany => {
                 let count = request.count()?;
                 let keys = read_each(count, || request.bytes())?;
-                let found = match operation {
-                    Operation::GetMany => records.get_many(&keys)?,
-                    _ => records.remove_many(&keys)?,
-                };
-                answer.push(DONE);
-                found.into_iter().for_each(|found| write_record(answer, found));
+                let done = in_parts(&keys, answer, |keys| match operation {
+                    Operation::GetMany => records
+                        .get_many(keys)
+                        .map_err(|error| Unfinished::refused(Unfinished::<Error>::NO_ENTRY, error)),
+                    _ => records.remove_many(keys),
+                });
+                Ok(Some(done))
             }
             Operation::InsertMany | Operation::UpdateMany | Operation::UpsertMany => {
                 let count = request.count()?;
                 let pairs = read_each(count, || Ok((request.bytes()?, request.bytes()?)))?;
-                let found = match operation {
-                    Operation::InsertMany => records.insert_many(&pairs),
-                    Operation::UpdateMany => records.update_many(&pairs),
-                    _ => records.upsert_many(&pairs),
-                }?;
-                answer.push(DONE);
-                found.into_iter().for_each(|found| write_record(answer, found));
+                let done = in_parts(&pairs, answer, |pairs| match operation {
+                    Operation::InsertMany => records.insert_many(pairs),
+                    Operation::UpdateMany => records.update_many(pairs),
+                    _ => records.upsert_many(pairs),
+                });
+                Ok(Some(done))
             }
-            _ => return Err(Malformed.into()),
+            _ => Err(Malformed.into()),
         }
-        Ok(())
     }
 
     fn scan(&self) -> Box<dyn ServedScan + '_> {
@@ -269,6 +245,36 @@ impl Served for Arc<dyn Records> {
     fn body(&self) -> &dyn Body {
         self
     }
+}
+
+/// Does the entries of a batch in order, some at once, until the answer is large: how many were done, and what was found
+/// of them. The guest asks for the others.
+fn in_parts<'a, E>(
+    entries: &[E],
+    answer: &mut Vec<u64>,
+    mut run: impl FnMut(
+        &[E],
+    )
+        -> std::result::Result<Vec<Option<Record<'a>>>, Unfinished<index::ItemError>>,
+) -> Done {
+    let start = answer.len();
+    answer.extend([DONE, 0]);
+    let mut done = 0;
+    for part in entries.chunks(ENTRIES_AT_ONCE) {
+        match run(part) {
+            Ok(found) => found.into_iter().for_each(|found| write_record(answer, found)),
+            Err(unfinished) => {
+                answer.truncate(start);
+                return write_part_way(answer, &PartWay::from(unfinished).after(done));
+            }
+        }
+        done += part.len();
+        if answer.len() - start > BATCH_ANSWER_WORDS {
+            break;
+        }
+    }
+    answer[start + 1] = done as u64;
+    Done::first(done)
 }
 
 struct StoreScan<'a> {

@@ -1,9 +1,12 @@
 //! A guest's store.
 
 use super::link::Link;
-use super::table::{PartWay, RemoteScan};
-use super::wire::{BATCH_WORDS, Operation, Reader, Write, read_answer, read_batch_answer};
-use crate::{BatchError, Record as Shown, Result, Store};
+use super::part_way::PartWay;
+use super::remote_scan::RemoteScan;
+use super::wire::{
+    BATCH_WORDS, Malformed, Operation, Reader, Write, read_answer, read_batch_answer,
+};
+use crate::{BatchError, Error, Record as Shown, Result, Store};
 use index::{
     CheckReport, ItemError, KeyValue, Occupancy, Record, RecordExchange, RecordScan, Records,
     Shrunk, Unfinished, check_limits, check_pairs,
@@ -84,7 +87,7 @@ impl GuestStore {
                 words <= BATCH_WORDS
             };
             let count = rest.iter().take_while(fits).count().max(1);
-            let (part, others) = rest.split_at(count);
+            let part = &rest[..count];
             let asked = self.link.ask(
                 operation,
                 |store| own(store, part).map(all_shown),
@@ -94,18 +97,20 @@ impl GuestStore {
                 },
                 |answer| {
                     let (mut words, failed) = read_batch_answer(answer);
-                    match failed {
-                        Some((error, failed, done)) => Err(PartWay::new(error, failed, done)),
-                        None => Ok(part
-                            .iter()
-                            .map(|_| record(&mut words))
-                            .collect::<Result<Vec<_>>>()?),
+                    if let Some(part_way) = failed {
+                        return Err(part_way);
                     }
+                    let done = words.count().map_err(Error::from)?;
+                    Ok((0..done).map(|_| record(&mut words)).collect::<Result<Vec<_>>>()?)
                 },
             );
             let before = all.len();
             all.extend(asked.map_err(|part_way| part_way.after(before))?);
-            rest = others;
+            // The owner answers a beginning of them, if what it has found is large.
+            match all.len() - before {
+                done if (1..=count).contains(&done) => rest = &rest[done..],
+                _ => return Err(PartWay::from(Error::from(Malformed)).after(before)),
+            }
         }
         Ok(all)
     }
@@ -241,6 +246,7 @@ impl Records for GuestStore {
             Some(store) => store.records().scan(),
             None => Box::new(GuestScan {
                 scan: RemoteScan::new(&self.link),
+                own: None,
                 taken: VecDeque::new(),
                 next: None,
                 is_over: false,
@@ -299,6 +305,8 @@ impl Records for GuestStore {
 
 struct GuestScan<'a> {
     scan: RemoteScan<'a>,
+    /// Of a pool that this process has come to own when the scan was to begin.
+    own: Option<Box<dyn RecordScan + 'a>>,
     taken: VecDeque<(Vec<u8>, Vec<u8>)>,
     next: Option<(Vec<u8>, Vec<u8>)>,
     is_over: bool,
@@ -306,6 +314,12 @@ struct GuestScan<'a> {
 
 impl RecordScan for GuestScan<'_> {
     fn next(&mut self) -> std::result::Result<Option<KeyValue<'_>>, ItemError> {
+        if let Some(store) = self.scan.begin::<Store>()? {
+            self.own = Some(store.records().scan());
+        }
+        if let Some(own) = &mut self.own {
+            return own.next();
+        }
         while self.taken.is_empty() && !self.is_over {
             let taken = &mut self.taken;
             let goes_on = self.scan.go_on::<Store>(|words| {

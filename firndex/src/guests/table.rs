@@ -1,10 +1,11 @@
 //! A guest's table.
 
 use super::link::Link;
+use super::part_way::PartWay;
+use super::remote_scan::RemoteScan;
 use super::wire::{
     BATCH_WORDS, Operation, Reader, Write, read_answer, read_batch_answer, words_of,
 };
-use crate::held::Held;
 use crate::{BatchError, Error, Result, Table};
 use index::{CheckReport, Done, Exchange, Fixed, Index, Occupancy, Scan, Shrunk, Unfinished};
 use std::cell::RefCell;
@@ -17,44 +18,6 @@ use std::time::Duration;
 pub(crate) struct GuestTable<K, V> {
     link: Arc<Link>,
     _pairs: PhantomData<fn(K) -> V>,
-}
-
-/// Why a batch was not done whole.
-pub(super) struct PartWay(Box<Error>, usize, Done);
-
-impl From<Error> for PartWay {
-    fn from(error: Error) -> PartWay {
-        PartWay::new(error, 0, Done::NONE)
-    }
-}
-
-impl From<BatchError> for PartWay {
-    fn from(error: BatchError) -> PartWay {
-        let (failed, done) = (error.failed(), error.entries_done());
-        PartWay::new(error.into_error(), failed.unwrap_or(done.first_undone()), done)
-    }
-}
-
-impl PartWay {
-    /// The entry that failed, and those that were done.
-    pub(super) fn new(error: Error, failed: usize, done: Done) -> PartWay {
-        PartWay(Box::new(error), failed, done)
-    }
-
-    pub(super) fn into_error(self) -> Error {
-        *self.0
-    }
-
-    /// The same in a batch that has `before` more entries before these, which took effect.
-    pub(super) fn after(self, before: usize) -> PartWay {
-        let PartWay(error, failed, done) = self;
-        PartWay(error, before + failed, done.behind(before))
-    }
-
-    pub(super) fn unfinished<E: From<Error>>(self) -> Unfinished<E> {
-        let PartWay(error, failed, done) = self;
-        Unfinished { error: (*error).into(), failed, done }
-    }
 }
 
 fn found<V: Fixed>(answer: &[u64]) -> Result<Option<V>> {
@@ -107,7 +70,7 @@ impl<K: Fixed, V: Fixed> GuestTable<K, V> {
             );
             let done = match &asked {
                 Ok(()) => Done::first(entries.len()),
-                Err(PartWay(_, _, done)) => *done,
+                Err(part_way) => part_way.done(),
             };
             let found = found.into_inner().into_iter().zip(out).enumerate();
             found.filter(|(at, _)| done.contains(*at)).for_each(|(_, (found, out))| *out = found);
@@ -139,10 +102,8 @@ fn read_batch<V: Fixed>(
     answer: &[u64],
     found: &mut [Option<V>],
 ) -> std::result::Result<(), PartWay> {
-    let (mut words, ended) = match read_batch_answer(answer) {
-        (words, None) => (words, Ok(())),
-        (words, Some((error, failed, done))) => (words, Err(PartWay::new(error, failed, done))),
-    };
+    let (mut words, part_way) = read_batch_answer(answer);
+    let ended = part_way.map_or(Ok(()), Err);
     if ended.is_ok() || !words.is_over() {
         for value in found {
             *value = words.maybe(Reader::fixed).map_err(Error::from)?;
@@ -263,7 +224,7 @@ impl<K: Fixed, V: Fixed> Index<K, V> for GuestTable<K, V> {
     fn scan(&self) -> Box<dyn Scan<K, V> + '_> {
         match self.link.own::<Table<K, V>>() {
             Some(table) => table.index().scan(),
-            None => Box::new(GuestScan { scan: RemoteScan::new(&self.link), _pairs: PhantomData }),
+            None => Box::new(GuestScan { scan: RemoteScan::new(&self.link), own: None }),
         }
     }
 
@@ -306,70 +267,20 @@ impl<K: Fixed, V: Fixed> Index<K, V> for GuestTable<K, V> {
     }
 }
 
-/// A scan by the owner.
-pub(super) struct RemoteScan<'a> {
-    pub(super) link: &'a Link,
-    number: u64,
-    state: ScanState,
-}
-
-#[derive(PartialEq, Eq)]
-enum ScanState {
-    Due,
-    Begun,
-    Over,
-}
-
-impl<'a> RemoteScan<'a> {
-    pub(super) fn new(link: &'a Link) -> Self {
-        RemoteScan { link, number: link.scan_number(), state: ScanState::Due }
-    }
-
-    /// Reads the next pairs by `read`, each time that another one follows. Returns whether the scan goes on.
-    pub(super) fn go_on<T: Held>(
-        &mut self,
-        mut read: impl FnMut(&mut Reader<'_>) -> Result<()>,
-    ) -> Result<bool> {
-        let ended = |_: &T| Err(Error::Interrupted);
-        let number = |request: &mut Vec<u64>| request.push(self.number);
-        if self.state == ScanState::Due {
-            self.link
-                .ask(Operation::Scan, ended, number, |answer| read_answer(answer).map(drop))?;
-            self.state = ScanState::Begun;
-        }
-        if self.state == ScanState::Over {
-            return Ok(false);
-        }
-        let ended = |_: &T| Err(Error::Interrupted);
-        let goes_on = self.link.ask(Operation::ScanOn, ended, number, |answer| {
-            let mut words = read_answer(answer)?;
-            while words.flag()? {
-                read(&mut words)?;
-            }
-            Ok(words.flag()?)
-        })?;
-        if !goes_on {
-            self.state = ScanState::Over;
-        }
-        Ok(goes_on)
-    }
-}
-
-impl Drop for RemoteScan<'_> {
-    fn drop(&mut self) {
-        if self.state == ScanState::Begun {
-            self.link.end_scan(self.number);
-        }
-    }
-}
-
 struct GuestScan<'a, K, V> {
     scan: RemoteScan<'a>,
-    _pairs: PhantomData<fn(K) -> V>,
+    /// Of a pool that this process has come to own when the scan was to begin.
+    own: Option<Box<dyn Scan<K, V> + 'a>>,
 }
 
 impl<K: Fixed, V: Fixed> Scan<K, V> for GuestScan<'_, K, V> {
     fn take_some(&mut self, pairs: &mut Vec<(K, V)>) -> std::result::Result<bool, index::Error> {
+        if let Some(table) = self.scan.begin::<Table<K, V>>()? {
+            self.own = Some(table.index().scan());
+        }
+        if let Some(own) = &mut self.own {
+            return own.take_some(pairs);
+        }
         Ok(self.scan.go_on::<Table<K, V>>(|words| {
             pairs.push((words.fixed()?, words.fixed()?));
             Ok(())

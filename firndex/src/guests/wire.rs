@@ -8,6 +8,7 @@
 //! A key or a value of a table is as many words as its type has; one of a store is a number of bytes, and then these.
 //! Both sides are processes of one machine, and of one format ([`Hello`](pmem::meeting::Hello)).
 
+use super::part_way::PartWay;
 use crate::{Error, Result};
 use index::{Done, Fixed, ItemError};
 use pmem::durability::{LogError, LogUse};
@@ -75,18 +76,26 @@ impl Operation {
     /// Whether it does not matter how often this is done.
     pub(super) fn only_reads(self) -> bool {
         use Operation::{
-            DurableUpTo, Figures, Get, GetMany, Len, LogUse, Sync, Ticket, WaitDurable,
+            DurableUpTo, Figures, Get, GetMany, Len, LogUse, Scan, Sync, Ticket, WaitDurable,
         };
         matches!(
             self,
-            Get | GetMany | Len | Figures | Sync | Ticket | DurableUpTo | WaitDurable | LogUse
+            Get | GetMany
+                | Scan
+                | Len
+                | Figures
+                | Sync
+                | Ticket
+                | DurableUpTo
+                | WaitDurable
+                | LogUse
         )
     }
 
     /// Whether it may take as long as it likes.
     pub(super) fn is_long(self) -> bool {
-        use Operation::{Compact, Shrink, Sync, WaitDurable};
-        matches!(self, Shrink | Compact | Sync | WaitDurable)
+        use Operation::{Compact, Figures, Len, Shrink, Sync, WaitDurable};
+        matches!(self, Shrink | Compact | Sync | WaitDurable | Figures | Len)
     }
 }
 
@@ -213,6 +222,7 @@ const READ_ONLY: u64 = 9;
 const LOG_CLOSED: u64 = 10;
 const INTERRUPTED: u64 = 11;
 const OTHER: u64 = 12;
+const LOG: u64 = 13;
 
 pub(super) fn write_error(words: &mut Vec<u64>, error: &Error) {
     let limits = |words: &mut Vec<u64>, number, found: usize, limit: usize| {
@@ -246,6 +256,10 @@ pub(super) fn write_error(words: &mut Vec<u64>, error: &Error) {
         Error::NotLogged => words.push(NOT_LOGGED),
         Error::ReadOnly => words.push(READ_ONLY),
         Error::Log(LogError::Closed) => words.push(LOG_CLOSED),
+        Error::Log(error) => {
+            words.push(LOG);
+            words.bytes(error.to_string().as_bytes());
+        }
         Error::Interrupted => words.push(INTERRUPTED),
         other => {
             words.push(OTHER);
@@ -279,6 +293,7 @@ fn read_error(number: u64, words: &mut Reader<'_>) -> std::result::Result<Error,
         READ_ONLY => Error::ReadOnly,
         LOG_CLOSED => Error::Log(LogError::Closed),
         INTERRUPTED => Error::Interrupted,
+        LOG => Error::Log(LogError::Told { found: words.text()? }),
         OTHER => Error::Owner { found: words.text()? },
         _ => return Err(Malformed),
     })
@@ -293,19 +308,23 @@ pub(super) fn read_answer<'a>(words: &'a [u64]) -> Result<Reader<'a>> {
     }
 }
 
-/// A batch that failed part-way: what failed, and what was done.
-pub(super) fn write_unfinished(words: &mut Vec<u64>, error: &Error, failed: usize, done: Done) {
+/// A batch that failed part-way: the error, the entry that failed, if it was one, and what was done.
+pub(super) fn write_unfinished(
+    words: &mut Vec<u64>,
+    error: &Error,
+    failed: Option<usize>,
+    done: Done,
+) {
     write_error(words, error);
-    words.push(failed as u64);
+    words.maybe(failed, |words, failed| words.word(failed as u64));
     let first = done.first_undone();
     words.push(first as u64);
     let behind = (0..u32::BITS as usize).filter(|bit| done.contains(first + bit));
     words.push(behind.fold(0, |mask, bit| mask | 1 << bit));
 }
 
-/// What follows in an answer to a batch; and if that has failed, the error, the entry that failed, and the entries that
-/// were done.
-pub(super) fn read_batch_answer(words: &[u64]) -> (Reader<'_>, Option<(Error, usize, Done)>) {
+/// What follows in an answer to a batch; and if that has failed, why and how far it came.
+pub(super) fn read_batch_answer(words: &[u64]) -> (Reader<'_>, Option<PartWay>) {
     let mut words = Reader(words);
     let mut read = || {
         let number = words.word()?;
@@ -315,13 +334,14 @@ pub(super) fn read_batch_answer(words: &[u64]) -> (Reader<'_>, Option<(Error, us
         let error = read_error(number, &mut words)?;
         if words.is_over() {
             // It was refused as a whole.
-            return Ok(Some((error, 0, Done::NONE)));
+            return Ok(Some(error.into()));
         }
-        let (failed, first) = (words.word()? as usize, words.word()? as usize);
-        Ok(Some((error, failed, Done::of(first, words.word()? as u32))))
+        let failed = words.maybe(Reader::word)?.map(|entry| entry as usize);
+        let done = Done::of(words.word()? as usize, words.word()? as u32);
+        Ok(Some(PartWay::new(error, failed, done)))
     };
-    let failed = read();
-    (words, failed.unwrap_or_else(|malformed: Malformed| Some((malformed.into(), 0, Done::NONE))))
+    let failed = read().unwrap_or_else(|malformed: Malformed| Some(Error::from(malformed).into()));
+    (words, failed)
 }
 
 pub(super) fn write_log_use(words: &mut Vec<u64>, used: Option<&LogUse>) {
@@ -373,6 +393,7 @@ mod tests {
             Error::NotLogged,
             Error::ReadOnly,
             Error::Log(LogError::Closed),
+            Error::Log(LogError::Told { found: "no room".into() }),
             Error::Interrupted,
         ];
         for error in errors {
@@ -381,14 +402,17 @@ mod tests {
             let read = read_answer(&words).unwrap_err();
             assert_eq!(format!("{read:?}"), format!("{error:?}"));
             let done = Done::of(3, 0b110);
-            let mut words = Vec::new();
-            write_unfinished(&mut words, &error, 4, done);
-            let (rest, told) = read_batch_answer(&words);
-            let (read, failed, found) = told.unwrap();
-            assert!(rest.is_over());
-            assert_eq!((format!("{read:?}"), failed, found), (format!("{error:?}"), 4, done));
-            for cut in 0..words.len() {
-                let _ = read_batch_answer(&words[..cut]);
+            for failed in [Some(4), None] {
+                let mut words = Vec::new();
+                write_unfinished(&mut words, &error, failed, done);
+                let (rest, told) = read_batch_answer(&words);
+                let told = told.unwrap();
+                assert!(rest.is_over());
+                assert_eq!((told.failed(), told.done()), (failed, done));
+                assert_eq!(format!("{:?}", told.into_error()), format!("{error:?}"));
+                for cut in 0..words.len() {
+                    let _ = read_batch_answer(&words[..cut]);
+                }
             }
         }
         let mut words = Vec::new();

@@ -46,6 +46,11 @@ pub(crate) fn open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Resul
             let joined = guests::join(options, path, asked_shapes::<T>(options)?)?;
             joined.ok_or_else(|| OpenError::Busy { path: shown, advice: LET_IN }.into())
         }
+        // Another handle of this process may let others in, its own among them.
+        Err(refused @ Error::Open(OpenError::AlreadyOpen { .. })) if mode != Mode::Create => {
+            let joined = guests::join(options, path, asked_shapes::<T>(options)?);
+            joined.ok().flatten().ok_or(refused)
+        }
         opened => opened,
     }
 }
@@ -65,6 +70,8 @@ fn try_open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
     let began = Instant::now();
     let shapes = asked_shapes::<T>(options)?;
     let ready = Ready { began, ..ready(options, path, mode, T::contents(), shapes)? };
+    // Before recovery, which may take long: guests wait at the door, and not in vain.
+    let door = ready.door(options)?;
     let mut opened: T = ready.start(options)?;
     let pool = opened.pool_mut();
     if options.survive_bus_errors {
@@ -73,9 +80,9 @@ fn try_open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
     pool.handle.read()?;
     pool.handle.keep_sums(options.keep_sums)?;
     pool.start_background(options)?;
-    if options.guests && !options.read_only {
+    if let Some(door) = door {
         let served = opened.served();
-        opened.pool_mut().serve(served)?;
+        opened.pool_mut().serve(served, door)?;
     }
     Ok(opened)
 }

@@ -1,12 +1,13 @@
 //! A pool on its way from its file to its user.
 
 use super::memory::Beginning;
-use crate::Engine;
 use crate::companions::Companions;
+use crate::{Engine, Error, Options, Result};
 use pmem::Pool;
 use pmem::durability::{Durable, LogEnd};
 use pmem::file::PoolFile;
 use pmem::medium::Memory;
+use pmem::meeting::Door;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -60,6 +61,22 @@ impl Ready {
     /// One in memory, or one whose file somebody else looks after.
     pub(crate) fn without_a_file(pool: Pool<Memory>, engine: Engine) -> Ready {
         Ready { pool: Arc::new(pool), engine, in_file: None, began: Instant::now() }
+    }
+
+    /// Where guests are to come in, if the options let them. Who comes waits until the pool is open. Otherwise removes
+    /// what a process has left of it that was killed.
+    pub(super) fn door(&self, options: &Options) -> Result<Option<Door>> {
+        let Some(InFile { file, .. }) = self.in_file.as_ref().filter(|_| !options.read_only) else {
+            return Ok(None);
+        };
+        let (uuid, inode) = (self.pool.superblock().uuid, file.place().inode);
+        if !options.guests {
+            pmem::meeting::remove(file.located(), inode, uuid);
+            return Ok(None);
+        }
+        let door = Door::open(file.located(), inode, uuid, file.ownership()?);
+        let io = |source| Error::Io { action: "making a place to meet guests at", source };
+        Ok(Some(door.map_err(io)?))
     }
 
     /// Whether its making may have found no room. A full disk then leaves nothing to remove.

@@ -82,7 +82,8 @@ fn of_several_guests_one_becomes_the_owner_and_the_others_find_it() {
 fn a_guest_is_killed_and_nobody_notices() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pool");
-    let own: Table<u64, u64> = Options::new().guests(true).create_table(&path).unwrap();
+    let options = Options::new().guests(true).durability(Durability::Process);
+    let own: Table<u64, u64> = options.create_table(&path).unwrap();
     own.put(1, 10).unwrap();
     for turn in 0..5 {
         let (guest, role) = Process::start(Kind::Words, &path, Engine::ALL[0], Durability::Process);
@@ -131,9 +132,17 @@ fn a_stopped_owner_stops_changes_and_is_named() {
     let opened = Options::new().patience(Duration::from_millis(50)).open_store(&path);
     assert!(matches!(opened, Err(Error::Silent { .. })), "{opened:?}");
     assert_eq!(store.role(), Role::Guest);
+    // Far more calls than a guest has lanes.
+    for _ in 0..3 {
+        std::thread::scope(|scope| {
+            for _ in 0..40 {
+                scope.spawn(|| assert!(store.get("a").is_err()));
+            }
+        });
+    }
     owner.signal(libc::SIGCONT);
-    let store = patient().open_store(&path).unwrap();
-    store.put("c", "3").unwrap();
+    // The handle goes on as soon as the owner does.
+    while store.put("c", "3").is_err() {}
     assert_eq!(store.get("c").unwrap().as_deref(), Some(&b"3"[..]));
 }
 
@@ -160,4 +169,105 @@ fn a_forked_child_uses_no_handle_of_its_parent_and_hides_no_end() {
     assert_eq!(status, 0);
     assert_eq!(store.get("a").unwrap().as_deref(), Some(&b"1"[..]));
     owner.close();
+}
+
+/// Scans, copies and checks, each as the first thing that is done after the owner's end.
+#[test]
+fn whatever_comes_first_after_the_owners_end_succeeds() {
+    type First = fn(&Store, &std::path::Path);
+    let firsts: [First; 7] = [
+        |store, _| assert_eq!(store.iter().count(), 300),
+        |store, _| {
+            let mut pairs = 0;
+            store.for_each(|_, _| pairs += 1).unwrap();
+            assert_eq!(pairs, 300);
+        },
+        |store, _| assert!(!store.scan(0, 10).unwrap().0.is_empty()),
+        |store, directory| {
+            let copied = store.backup(directory.join("copy"), firndex::Existing::Keep).unwrap();
+            assert_eq!(copied.pairs, 300);
+        },
+        |store, _| assert_eq!(store.stats().unwrap().pairs, 300),
+        |store, _| store.sync().unwrap(),
+        |store, _| assert_eq!(store.get_many(&["key 1", "key 2"]).unwrap().len(), 2),
+    ];
+    for first in firsts {
+        let directory = tempfile::tempdir_in(IN_MEMORY).unwrap();
+        let path = directory.path().join("pool");
+        let owner = Process::owner(Kind::Store, &path, Engine::ALL[0], Durability::Process);
+        let store = patient().open_store(&path).unwrap();
+        for key in 0..300 {
+            store.put(format!("key {key}"), [1; 100]).unwrap();
+        }
+        // A scan that was under way is cut off, and says so.
+        let mut cut = store.iter();
+        cut.next().unwrap().unwrap();
+        owner.kill();
+        first(&store, directory.path());
+        let rest: Vec<_> = cut.collect();
+        assert!(
+            rest.iter().all(Result::is_ok) || matches!(rest.last(), Some(Err(Error::Interrupted)))
+        );
+        store.put("another", "1").unwrap();
+        assert_eq!(store.role(), Role::Owner);
+        assert!(store.check().unwrap().is_sound());
+        store.close().unwrap();
+        assert_eq!(Store::open(&path).unwrap().len(), 301);
+    }
+}
+
+#[test]
+fn two_handles_of_one_process_go_on_together() {
+    let directory = tempfile::tempdir_in(IN_MEMORY).unwrap();
+    let path = directory.path().join("pool");
+    let owner = Process::owner(Kind::Words, &path, Engine::ALL[0], Durability::Process);
+    let [one, other]: [Table<u64, u64>; 2] =
+        [(), ()].map(|()| patient().open_table(&path).unwrap());
+    one.put(1, 10).unwrap();
+    owner.kill();
+    assert_eq!(one.put(2, 20).unwrap(), None);
+    assert_eq!(other.get(2).unwrap(), Some(20));
+    assert_eq!(other.put(1, 11).unwrap(), Some(10));
+    assert_eq!((one.role(), other.role()), (Role::Owner, Role::Guest));
+    // One more is a guest of the first.
+    let third: Table<u64, u64> = patient().open_table(&path).unwrap();
+    assert_eq!((third.role(), third.get(1).unwrap()), (Role::Guest, Some(11)));
+    drop(third);
+    one.close().unwrap();
+    assert_eq!(other.get(1).unwrap(), Some(11));
+    assert_eq!(other.role(), Role::Owner);
+}
+
+/// Guests change the store while its owner copies it into another file, and carry on with that one.
+#[test]
+fn what_guests_are_told_survives_a_rewrite() {
+    let directory = tempfile::tempdir_in(IN_MEMORY).unwrap();
+    let path = directory.path().join("pool");
+    for round in 0..3u64 {
+        let own = patient().guests(true).open_or_create_store(&path).unwrap();
+        for key in 0..2000 {
+            own.put(format!("{round} {key}"), [2; 300]).unwrap();
+        }
+        let mut adder = crate::owner::putter(&path, round);
+        let mut said = std::io::BufReader::new(adder.stdout.take().unwrap());
+        let mut acknowledged = 0;
+        let mut line = String::new();
+        // It is at work.
+        while acknowledged < 20 {
+            line.clear();
+            std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+            acknowledged += u64::from(line.starts_with("put "));
+        }
+        own.rewrite().unwrap();
+        let rest: Vec<String> = std::io::BufRead::lines(&mut said).map(Result::unwrap).collect();
+        assert!(adder.wait().unwrap().success());
+        acknowledged += rest.iter().filter(|line| line.starts_with("put ")).count() as u64;
+        assert_eq!(acknowledged, crate::owner::PUTS);
+        let store = patient().open_store(&path).unwrap();
+        for key in 0..crate::owner::PUTS {
+            assert!(store.contains_key(format!("of the guest {round} {key}")).unwrap(), "{key}");
+        }
+        assert!(store.check().unwrap().is_sound());
+        store.close().unwrap();
+    }
 }

@@ -10,8 +10,8 @@ use workload::{Random, effort};
 
 fn visit(path: &Path) -> Visit {
     let located = Located::followed(path).unwrap();
-    let (pool, ownership) = PoolFile::beside(&located, |bytes| bytes).unwrap();
-    Visit::begin(&located, pool.superblock().uuid, ownership, FOR_EVER).unwrap()
+    let (pool, ownership, inode) = PoolFile::beside(&located, |bytes| bytes).unwrap();
+    Visit::begin(&located, inode, pool.superblock().uuid, ownership, FOR_EVER).unwrap()
 }
 
 /// Operations have small numbers, and so have lengths that mean something.
@@ -37,7 +37,11 @@ fn request(random: &mut Random) -> (Vec<u64>, Part) {
     {
         *first = 1 + random.below(26);
     }
-    let part = Part { is_first: random.percent(80), has_more: random.percent(10) };
+    let part = Part {
+        is_first: random.percent(80),
+        has_more: random.percent(10),
+        asks_for_rest: random.percent(5),
+    };
     (words, part)
 }
 

@@ -116,6 +116,9 @@ pub(crate) fn play() {
     if let Some(numbers) = role.strip_prefix("add ") {
         return add(&path, numbers);
     }
+    if let Some(round) = role.strip_prefix("put ") {
+        return put(&path, round);
+    }
     if role == "fill" {
         return fill(&path);
     }
@@ -198,4 +201,31 @@ fn fill(path: &Path) {
     for (at, (key, value)) in pairs.iter().enumerate() {
         assert_eq!(table.get(*key).unwrap(), failed.is_done(at).then_some(*value));
     }
+}
+
+/// What a [`putter`] puts.
+pub(crate) const PUTS: u64 = 3000;
+
+/// A guest that puts pairs one after the other and says so.
+pub(crate) fn putter(path: &Path, round: u64) -> Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "role", "--nocapture", "--test-threads=1"]).stdin(Stdio::null());
+    command.env(ROLE, format!("put {round}")).env(PATH, path).stdout(Stdio::piped());
+    command.spawn().unwrap()
+}
+
+fn put(path: &Path, round: &str) {
+    let mut out = std::fs::File::options().write(true).open("/proc/self/fd/1").unwrap();
+    writeln!(out).unwrap();
+    let store = patient().open_store(path).unwrap();
+    for key in 0..PUTS {
+        let key = format!("of the guest {round} {key}");
+        // One that may have been done or not is done again.
+        while store.put(&key, [3; 50]).is_err_and(|error| {
+            assert!(matches!(error, firndex::Error::Interrupted), "{error:?}");
+            true
+        }) {}
+        writeln!(out, "put {key}").unwrap();
+    }
+    store.close().unwrap();
 }

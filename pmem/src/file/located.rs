@@ -111,6 +111,11 @@ impl Located {
         rustix::fs::statat(&*self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW)
     }
 
+    /// The inode that has the name now; a link is not followed.
+    pub fn inode(&self) -> Option<u64> {
+        self.stat().ok().map(|found| found.st_ino)
+    }
+
     /// Whether anything has the name, be it a link that leads nowhere.
     pub fn exists(&self) -> bool {
         self.stat().is_ok()

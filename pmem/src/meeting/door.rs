@@ -12,7 +12,7 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Guests that may wait to be let in.
 const BACKLOG: i32 = 128;
@@ -21,12 +21,18 @@ const LISTENER: u64 = u64::MAX;
 const BELL: u64 = u64::MAX - 1;
 /// Events taken at once.
 const EVENTS: usize = 64;
+/// Turns for one event: others wait, and the event comes again.
+const TURNS_MAX: usize = 16;
+/// Most guests; fewer if the process may have fewer descriptors.
+const VISITORS_MAX: u64 = 4096;
+/// For how long nobody is let in after that has failed for want of something.
+const DEAF: Duration = Duration::from_millis(10);
 
 /// A guest.
 #[derive(Debug)]
 pub struct Visitor {
     /// Dropped before the socket is closed: after that something else may get its number.
-    _withheld: Option<Withheld>,
+    _withheld: Withheld,
     socket: OwnedFd,
     room: Room,
 }
@@ -64,8 +70,9 @@ impl Bell {
 #[derive(Debug)]
 pub struct Door {
     /// Dropped before these are closed.
-    _withheld: [Option<Withheld>; 2],
-    hello: Hello,
+    _withheld: [Withheld; 2],
+    /// What is said to a guest. Nobody is let in before there is something to say.
+    hello: Option<Hello>,
     socket: Located,
     listener: OwnedFd,
     events: OwnedFd,
@@ -74,15 +81,19 @@ pub struct Door {
     page_memory: OwnedFd,
     /// Guests by their numbers, which are used again.
     visitors: Vec<Option<Visitor>>,
+    visitors_max: usize,
     /// Closed for a moment when there are no descriptors left: to turn a guest away takes one.
     spare: Option<OwnedFd>,
+    /// Until when nobody is let in.
+    deaf_until: Option<Instant>,
 }
 
 impl Door {
-    /// Opens the door of the pool at `pool`, whose lock the caller has. Who may write the pool may come in.
-    pub fn open(pool: &Located, ownership: Ownership, hello: Hello) -> io::Result<Door> {
+    /// Opens the door of the pool at `pool`, whose lock the caller has, and whose file has this inode and identity. Who
+    /// may write the pool may come; it waits until there is a [hello](Door::greet_with).
+    pub fn open(pool: &Located, inode: u64, uuid: u128, ownership: Ownership) -> io::Result<Door> {
         let listener = socket()?;
-        let named = beside(pool)?;
+        let named = beside(pool, inode, uuid);
         match named.unlink() {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(error) => return Err(error.into()),
@@ -90,29 +101,24 @@ impl Door {
         // The new name has these permissions from the beginning.
         rustix::fs::fchmod(&listener, Mode::from_bits_truncate(ownership.mode()))?;
         rustix::net::bind(&listener, &address(&named)?)?;
-        let opened = Door::opened(&named, listener, ownership, hello);
+        let opened = Door::opened(&named, listener, ownership);
         if opened.is_err() {
             let _ = named.unlink();
         }
         opened
     }
 
-    fn opened(
-        named: &Located,
-        listener: OwnedFd,
-        ownership: Ownership,
-        hello: Hello,
-    ) -> io::Result<Door> {
+    fn opened(named: &Located, listener: OwnedFd, ownership: Ownership) -> io::Result<Door> {
         give(named, ownership)?;
         rustix::net::listen(&listener, BACKLOG)?;
         let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        watch(&events, listener.as_fd(), LISTENER)?;
         watch(&events, bell.as_fd(), BELL)?;
         let (page, page_memory) = Page::make()?;
-        let withheld = [&listener, &events].map(|descriptor| Withheld::new(descriptor.as_fd()));
+        let withheld = [withhold(listener.as_fd())?, withhold(events.as_fd())?];
+        let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         Ok(Door {
-            hello,
+            hello: None,
             socket: named.clone(),
             listener,
             events,
@@ -120,14 +126,28 @@ impl Door {
             page,
             page_memory,
             visitors: Vec::new(),
+            visitors_max: descriptors.map_or(VISITORS_MAX, |most| VISITORS_MAX.min(most / 2))
+                as usize,
             spare: spare(),
+            deaf_until: None,
             _withheld: withheld,
         })
+    }
+
+    /// Says this to guests, and lets them in, from now on.
+    pub fn greet_with(&mut self, hello: Hello) -> io::Result<()> {
+        self.hello = Some(hello);
+        watch(&self.events, self.listener.as_fd(), LISTENER)
     }
 
     /// What wakes the serving thread.
     pub fn bell(&self) -> Bell {
         self.bell.clone()
+    }
+
+    #[cfg(test)]
+    pub(super) fn hello(&self) -> Hello {
+        self.hello.unwrap()
     }
 
     #[cfg(test)]
@@ -159,6 +179,17 @@ impl Door {
     /// Lets in who waits, and takes leave of who has gone, whose numbers are added to `gone`. Sleeps until there is
     /// something to do, for this long at most; for ever if that is `None`.
     pub fn attend(&mut self, wait: Option<Duration>, gone: &mut Vec<usize>) -> io::Result<()> {
+        let mut wait = wait;
+        if let Some(until) = self.deaf_until {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                self.deaf_until = None;
+                self.spare = self.spare.take().or_else(spare);
+                watch(&self.events, self.listener.as_fd(), LISTENER)?;
+            } else {
+                wait = Some(wait.map_or(left, |wait| wait.min(left)));
+            }
+        }
         let timeout = wait.map(|time| rustix::event::Timespec {
             tv_sec: time.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: time.subsec_nanos().into(),
@@ -181,28 +212,37 @@ impl Door {
 
     fn let_in(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        loop {
+        for _ in 0..TURNS_MAX {
             match rustix::net::accept_with(&self.listener, flags) {
                 // A guest that cannot get a room sees that it is turned away.
                 Ok(socket) => drop(self.make_room(socket)),
-                Err(Errno::MFILE | Errno::NFILE) if self.spare.is_some() => {
-                    self.spare = None;
-                    drop(rustix::net::accept_with(&self.listener, flags));
-                    self.spare = spare();
-                }
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
-                Err(_) => return,
+                Err(Errno::AGAIN) => return,
+                Err(error) => {
+                    if matches!(error, Errno::MFILE | Errno::NFILE) && self.spare.take().is_some() {
+                        drop(rustix::net::accept_with(&self.listener, flags));
+                        self.spare = spare();
+                    }
+                    // It would be told of at once again.
+                    if epoll::delete(&self.events, &self.listener).is_ok() {
+                        self.deaf_until = Some(Instant::now() + DEAF);
+                    }
+                    return;
+                }
             }
         }
     }
 
     fn make_room(&mut self, socket: OwnedFd) -> io::Result<()> {
+        if self.count() >= self.visitors_max {
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        let withheld = withhold(socket.as_fd())?;
         let (room, memory) = Room::make()?;
-        let withheld = Withheld::new(socket.as_fd());
         let free = self.visitors.iter().position(Option::is_none);
         let number = free.unwrap_or(self.visitors.len());
-        watch(&self.events, socket.as_fd(), number as u64)?;
         self.greet(socket.as_fd(), memory.as_fd())?;
+        watch(&self.events, socket.as_fd(), number as u64)?;
         let visitor = Some(Visitor { socket, room, _withheld: withheld });
         match free {
             Some(free) => self.visitors[free] = visitor,
@@ -216,7 +256,7 @@ impl Door {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         control.push(SendAncillaryMessage::ScmRights(&descriptors));
-        let hello = self.hello.encode();
+        let hello = self.hello.ok_or(io::ErrorKind::NotConnected)?.encode();
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         rustix::net::sendmsg(socket, &[IoSlice::new(&hello)], &mut control, flags)?;
         Ok(())
@@ -225,23 +265,27 @@ impl Door {
     /// A guest has rung, or hung up.
     fn hear(&mut self, number: usize, gone: &mut Vec<usize>) {
         let Some(Some(visitor)) = self.visitors.get(number) else { return };
-        loop {
+        for _ in 0..TURNS_MAX {
             match rustix::net::recv(&visitor.socket, &mut [0u8; 16], RecvFlags::DONTWAIT) {
                 // A message of no bytes looks as the end does; no guest of ours sends one.
-                Ok((_, 0)) => break,
+                Ok((_, 0)) => return self.see_off(number, gone),
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
-                Err(_) => break,
+                Err(_) => return self.see_off(number, gone),
             }
         }
-        self.visitors[number] = None;
+    }
+
+    fn see_off(&mut self, number: usize, gone: &mut Vec<usize>) {
+        self.dismiss(number);
         gone.push(number);
     }
 
     /// Takes leave of a guest.
     pub fn dismiss(&mut self, number: usize) {
-        if let Some(visitor) = self.visitors.get_mut(number) {
-            *visitor = None;
+        if let Some(visitor) = self.visitors.get_mut(number).and_then(Option::take) {
+            // Closing does not suffice where a forked child has a copy of it.
+            let _ = epoll::delete(&self.events, &visitor.socket);
         }
     }
 
@@ -272,6 +316,11 @@ fn give(named: &Located, ownership: Ownership) -> io::Result<()> {
         rustix::fs::chmodat(named.directory(), named.name(), mode, AtFlags::empty())?;
     }
     Ok(())
+}
+
+/// As [`Withheld::new`]: children that kept a connection would hide the end of this process.
+fn withhold(descriptor: BorrowedFd<'_>) -> io::Result<Withheld> {
+    Withheld::new(descriptor).ok_or_else(|| io::ErrorKind::QuotaExceeded.into())
 }
 
 fn watch(events: &OwnedFd, what: BorrowedFd<'_>, number: u64) -> io::Result<()> {

@@ -23,10 +23,11 @@ const STATE: u32 = 3;
 /// The guest sleeps until the state changes, and is to be woken.
 const SLEEPS: u32 = 1 << 2;
 
-/// In the length: more parts follow; and this is the first one.
+/// In the length: more parts follow; this is the first one; it asks for more of an answer.
 const MORE: u32 = 1 << 31;
 const FIRST: u32 = 1 << 30;
-const LENGTH: u32 = FIRST - 1;
+const REST: u32 = 1 << 29;
+const LENGTH: u32 = REST - 1;
 
 /// A lane with room for `N` words. All zeros are one that nobody has used.
 #[derive(Debug)]
@@ -57,17 +58,21 @@ pub struct Part {
     pub is_first: bool,
     /// More of them follow.
     pub has_more: bool,
+    /// It is none of a request, and asks for the next part of an answer.
+    pub asks_for_rest: bool,
 }
 
 impl Part {
     /// All of it.
-    pub const WHOLE: Part = Part { is_first: true, has_more: false };
+    pub const WHOLE: Part = Part { is_first: true, has_more: false, asks_for_rest: false };
     /// The last one of several.
-    pub const LAST: Part = Part { is_first: false, has_more: false };
+    pub const LAST: Part = Part { is_first: false, ..Part::WHOLE };
+    /// What asks for more of an answer.
+    pub const REST: Part = Part { asks_for_rest: true, ..Part::LAST };
 
     fn marks(self) -> u32 {
         let mark = |is: bool, mark: u32| if is { mark } else { 0 };
-        mark(self.is_first, FIRST) | mark(self.has_more, MORE)
+        mark(self.is_first, FIRST) | mark(self.has_more, MORE) | mark(self.asks_for_rest, REST)
     }
 }
 
@@ -95,7 +100,8 @@ impl<const N: usize> Lane<N> {
     /// Adds the part that is there to `words`, whatever the other side may be writing there meanwhile.
     fn read(&self, words: &mut Vec<u64>) -> Part {
         let length = self.length.load(Ordering::Relaxed);
-        let part = Part { is_first: length & FIRST != 0, has_more: length & MORE != 0 };
+        let has = |mark: u32| length & mark != 0;
+        let part = Part { is_first: has(FIRST), has_more: has(MORE), asks_for_rest: has(REST) };
         if part.is_first {
             words.clear();
         }
@@ -209,7 +215,7 @@ mod tests {
         assert_eq!((lane.asked(), request), (Asked::Begun, vec![1, 2, 3]));
         assert!(!lane.withdraw(), "what has begun cannot be taken back");
         assert_eq!(lane.take(&mut Vec::new()), None, "nothing is done twice");
-        assert!(!lane.answer(&[7], Part { is_first: false, has_more: true }));
+        assert!(!lane.answer(&[7], Part { has_more: true, ..Part::LAST }));
         assert_eq!(lane.asked(), Asked::Answered);
         let mut answer = vec![9];
         assert!(lane.answer_into(&mut answer).has_more);

@@ -7,19 +7,18 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
-/// Named after the pool's file and not after its name: a pool keeps its socket when it is renamed, and a name of any
-/// length leaves room for it.
-pub(super) fn beside(pool: &Located) -> io::Result<Located> {
-    let inode = pool.stat()?.st_ino;
-    Ok(pool.sibling(OsString::from(format!(".firndex-{inode:x}"))))
+/// Named after the pool's file and identity, and not after its name: a pool keeps its socket when it is renamed, a name
+/// of any length leaves room for it, and copies have sockets of their own. Who may not read the pool does not know the
+/// name, and so cannot be the first to have it in a directory where all may make files.
+pub(super) fn beside(pool: &Located, inode: u64, uuid: u128) -> Located {
+    pool.sibling(OsString::from(format!(".firndex-{uuid:032x}-{inode:x}")))
 }
 
-/// Removes the socket that a process has left which was killed. The caller has the pool's lock.
-pub fn remove(pool: &Located) {
-    if let Ok(socket) = beside(pool) {
-        // Most pools have none.
-        let _ = socket.unlink();
-    }
+/// Removes the socket that a process has left which was killed. The caller has the lock of the pool, whose file has this
+/// inode.
+pub fn remove(pool: &Located, inode: u64, uuid: u128) {
+    // Most pools have none.
+    let _ = beside(pool, inode, uuid).unlink();
 }
 
 pub(super) fn socket() -> io::Result<OwnedFd> {

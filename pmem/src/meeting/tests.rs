@@ -6,6 +6,7 @@ use std::fs::File;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
+const INODE: u64 = 5;
 
 struct Pool {
     _directory: tempfile::TempDir,
@@ -23,12 +24,13 @@ impl Pool {
     }
 
     fn open(&self) -> Door {
-        let hello = Hello { uuid: 7, incarnation: 3, process: 9 };
-        Door::open(&self.located, self.ownership, hello).unwrap()
+        let mut door = Door::open(&self.located, INODE, 7, self.ownership).unwrap();
+        door.greet_with(Hello { uuid: 7, incarnation: 3, process: 9 }).unwrap();
+        door
     }
 
     fn visit(&self, uuid: u128, patience: Duration) -> Result<Visit, VisitError> {
-        Visit::begin(&self.located, uuid, self.ownership, patience)
+        Visit::begin(&self.located, INODE, uuid, self.ownership, patience)
     }
 
     /// A visit to an owner that lets its guest in.
@@ -55,7 +57,7 @@ fn a_guest_asks_and_the_owner_answers() {
     visit.use_lane(2);
     assert_eq!(visitor.lanes().count(), 3);
     let words: Vec<u64> = (0..LANE_WORDS as u64).collect();
-    let first = Part { is_first: true, has_more: true };
+    let first = Part { has_more: true, ..Part::WHOLE };
     visit.lane(2).ask(&words, first);
     assert!(door.is_asked());
     let mut request = Vec::new();
@@ -122,13 +124,15 @@ fn a_guest_sees_the_end_of_its_owner_and_keeps_its_room() {
 fn who_is_not_the_owner_is_not_believed() {
     let pool = Pool::new();
     assert!(matches!(pool.visit(7, PATIENCE), Err(VisitError::Nobody)));
-    let mut door = pool.open();
+    let door = pool.open();
     // It lets nobody in while it does not attend.
     assert!(matches!(pool.visit(7, Duration::from_millis(1)), Err(VisitError::Silent)));
+    let mut other = Door::open(&pool.located, INODE, 8, pool.ownership).unwrap();
+    other.greet_with(door.hello()).unwrap();
     let mismatched = std::thread::scope(|scope| {
         let visit = scope.spawn(|| pool.visit(8, PATIENCE));
         while !visit.is_finished() {
-            door.attend(Some(Duration::from_millis(1)), &mut Vec::new()).unwrap();
+            other.attend(Some(Duration::from_millis(1)), &mut Vec::new()).unwrap();
         }
         visit.join().unwrap()
     });
@@ -139,10 +143,10 @@ fn who_is_not_the_owner_is_not_believed() {
         other => panic!("{other:?}"),
     }
     drop(door);
-    let named = super::socket::beside(&pool.located).unwrap();
+    let named = super::socket::beside(&pool.located, INODE, 7);
     File::create(named.path()).unwrap();
     assert!(matches!(pool.visit(7, PATIENCE), Err(VisitError::Nobody)));
-    remove(&pool.located);
+    remove(&pool.located, INODE, 7);
     assert!(!named.exists());
 }
 
@@ -151,11 +155,10 @@ fn who_is_not_the_owner_is_not_believed() {
 fn the_socket_has_the_permissions_of_the_pool() {
     use std::os::unix::fs::PermissionsExt;
     let pool = Pool::new();
-    let named = super::socket::beside(&pool.located).unwrap();
+    let named = super::socket::beside(&pool.located, INODE, 7);
     for mode in [0o600, 0o660, 0o666] {
         let ownership = pool.ownership.with_mode(mode);
-        let hello = Hello { uuid: 7, incarnation: 3, process: 9 };
-        let door = Door::open(&pool.located, ownership, hello).unwrap();
+        let door = Door::open(&pool.located, INODE, 7, ownership).unwrap();
         let found = std::fs::metadata(named.path()).unwrap().permissions().mode();
         assert_eq!(found & 0o777, mode);
         drop(door);

@@ -11,8 +11,11 @@ use rustix::net::{
 };
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant};
+
+/// Most groups of a process, in Linux.
+const GROUPS_MAX: usize = 65_536;
 
 /// Why a visit did not come about.
 #[derive(Debug)]
@@ -58,18 +61,18 @@ pub struct Visit {
 }
 
 impl Visit {
-    /// Goes to the owner of the pool at `pool`, whose file has this identity and ownership, and waits this long to be
-    /// let in.
+    /// Goes to the owner of the pool at `pool`, whose file has this inode, identity and ownership, and waits this long
+    /// to be let in.
     pub fn begin(
         pool: &Located,
+        inode: u64,
         uuid: u128,
         ownership: Ownership,
         patience: Duration,
     ) -> Result<Visit, VisitError> {
         let began = Instant::now();
         let socket = socket()?;
-        let named = beside(pool)?;
-        let address = address(&named)?;
+        let address = address(&beside(pool, inode, uuid))?;
         loop {
             match rustix::net::connect(&socket, &address) {
                 Ok(()) => break,
@@ -87,6 +90,10 @@ impl Visit {
             }
         }
         let withheld = Withheld::new(socket.as_fd());
+        if withheld.is_none() {
+            // Children would keep it, and hide the end of this process.
+            return Err(VisitError::Io(io::ErrorKind::QuotaExceeded.into()));
+        }
         trust(&socket, ownership)?;
         await_word(&socket, patience.saturating_sub(began.elapsed()))?;
         let (hello, descriptors) = hear(&socket)?;
@@ -155,7 +162,8 @@ fn trust(socket: &OwnedFd, ownership: Ownership) -> Result<(), VisitError> {
     let peer = socket_peercred(socket)?;
     let (user, group) = ownership.ids();
     let may_write = [0, user, rustix::process::geteuid().as_raw()].contains(&peer.uid.as_raw())
-        || ownership.mode() & 0o020 != 0 && peer.gid.as_raw() == group
+        || ownership.mode() & 0o020 != 0
+            && (peer.gid.as_raw() == group || groups_of_peer(socket).contains(&group))
         || ownership.mode() & 0o002 != 0;
     if may_write {
         return Ok(());
@@ -163,6 +171,24 @@ fn trust(socket: &OwnedFd, ownership: Ownership) -> Result<(), VisitError> {
     let found = format!("a process of user {}", peer.uid.as_raw());
     let expected = format!("one that may write the pool, which is user {user}'s");
     Err(VisitError::Stranger { found, expected })
+}
+
+/// Further groups of the process at the other side; none where the system does not tell.
+fn groups_of_peer(socket: &OwnedFd) -> Vec<u32> {
+    let mut groups = vec![0u32; GROUPS_MAX];
+    let mut bytes = size_of_val(&*groups) as libc::socklen_t;
+    // SAFETY: the kernel stores at most so many bytes, and how many there are.
+    let told = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERGROUPS,
+            groups.as_mut_ptr().cast(),
+            &mut bytes,
+        )
+    };
+    groups.truncate(if told == 0 { bytes as usize / size_of::<u32>() } else { 0 });
+    groups
 }
 
 /// Waits until the other side has said something, or hung up.

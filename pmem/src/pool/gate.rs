@@ -120,6 +120,11 @@ impl Gate {
         (self.state.load(Ordering::Acquire) == GateState::Open as u32).then_some(write)
     }
 
+    /// Whether who wants to change something would wait now: a sync is making the pool clean.
+    pub fn is_syncing(&self) -> bool {
+        self.state() == GateState::Syncing
+    }
+
     pub(super) fn set(&self, state: GateState) {
         self.state.store(state as u32, Ordering::Release);
     }

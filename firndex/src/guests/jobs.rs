@@ -1,0 +1,72 @@
+//! What takes long: a few threads do it, one after the other.
+
+use pmem::meeting::Bell;
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{Builder, JoinHandle};
+
+/// Jobs that run at the same time.
+const RUNNING_MAX: usize = 4;
+
+type Work = Box<dyn FnOnce() -> Vec<u64> + Send>;
+
+/// Jobs of whom a `P` names, which find words.
+pub(super) struct Jobs<P> {
+    bell: Bell,
+    queue: VecDeque<(P, Work)>,
+    running: Vec<JoinHandle<()>>,
+    done: (Sender<(P, Vec<u64>)>, Receiver<(P, Vec<u64>)>),
+}
+
+impl<P: Copy + Send + 'static> Jobs<P> {
+    /// None. `bell` is rung whenever one is done.
+    pub(super) fn new(bell: Bell) -> Self {
+        Jobs { bell, queue: VecDeque::new(), running: Vec::new(), done: channel() }
+    }
+
+    pub(super) fn begin(&mut self, whose: P, work: impl FnOnce() -> Vec<u64> + Send + 'static) {
+        self.queue.push_back((whose, Box::new(work)));
+        self.go_on();
+    }
+
+    /// Those that have not begun never will.
+    pub(super) fn begin_no_more(&mut self) {
+        self.queue.clear();
+    }
+
+    fn go_on(&mut self) {
+        self.running.retain(|job| !job.is_finished());
+        while self.running.len() < RUNNING_MAX
+            && let Some((whose, work)) = self.queue.pop_front()
+        {
+            let (done, bell) = (self.done.0.clone(), self.bell.clone());
+            let work = move || {
+                let found = work();
+                if done.send((whose, found)).is_ok() {
+                    bell.ring();
+                }
+            };
+            // Where the system starts no thread, who asked waits until its patience is over.
+            if let Ok(job) = Builder::new().name("firndex-job".into()).spawn(work) {
+                self.running.push(job);
+            }
+        }
+    }
+
+    /// What has been found since this was asked last.
+    pub(super) fn take_done(&mut self) -> Vec<(P, Vec<u64>)> {
+        let done: Vec<_> = self.done.1.try_iter().collect();
+        if !done.is_empty() || !self.queue.is_empty() {
+            self.go_on();
+        }
+        done
+    }
+
+    pub(super) fn are_done(&self) -> bool {
+        self.queue.is_empty() && self.running.iter().all(JoinHandle::is_finished)
+    }
+
+    pub(super) fn join(&mut self) {
+        self.running.drain(..).for_each(|job| drop(job.join()));
+    }
+}
