@@ -78,6 +78,7 @@ fn in_python(message: &str) -> String {
         .replace("`Options::", "the argument `")
         .replace("`Salvage::open(POOL)`", "the command `firndex salvage POOL OUT`")
         .replace("`firndex::remove`", "`firndex.remove`")
+        .replace(" in the child, after the parent has closed it", " in the child")
         .replace("open it with `open_or_create`", "open it with the flag \"c\"")
 }
 
@@ -97,6 +98,9 @@ pub(crate) fn of(py: Python<'_>, error: &Error) -> PyErr {
         Error::NotLogged => "NotLogged",
         Error::ReadOnly => "ReadOnly",
         Error::Forked => "Forked",
+        Error::Interrupted => "Interrupted",
+        Error::Silent { .. } => "Silent",
+        Error::ForOwner { .. } => "ForOwner",
         Error::Vanished { .. } => "Vanished",
         _ => "Error",
     };

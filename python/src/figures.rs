@@ -1,8 +1,15 @@
 //! The figures of a pool as a dict.
 
-use firndex::Stats;
+use firndex::{Role, Stats};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+pub(crate) fn name_of(role: Role) -> &'static str {
+    match role {
+        Role::Guest => "guest",
+        _ => "owner",
+    }
+}
 
 pub(crate) fn told<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, PyDict>> {
     let told = PyDict::new(py);
@@ -20,6 +27,8 @@ pub(crate) fn told<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, P
     told.set_item("heap_used_bytes", stats.heap_used_bytes)?;
     told.set_item("heap_vacant_bytes", stats.heap_vacant_bytes)?;
     told.set_item("bytes_per_pair", stats.bytes_per_pair)?;
+    told.set_item("role", name_of(stats.role))?;
+    told.set_item("guests", stats.guests)?;
     told.set_item("incarnation", stats.incarnation)?;
     told.set_item("uuid", format!("{:032x}", stats.uuid))?;
     told.set_item("durability", stats.durability.name())?;

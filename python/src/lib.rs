@@ -1,7 +1,8 @@
 //! The native half of the Python package `firndex`: what Python calls, and how errors, bytes and arrays pass.
 //!
 //! Everything that may wait runs detached from the interpreter, so other threads of Python go on meanwhile. A single
-//! look-up in memory stays attached: it takes no lock, never waits, and is shorter than giving the interpreter away.
+//! look-up in memory stays attached: it takes no lock, never waits, and is shorter than giving the interpreter away. A
+//! guest's runs detached: it waits for the owner.
 
 mod arrays;
 mod batches;

@@ -11,20 +11,26 @@ use tables::Way;
 
 /// How long an opening waits between two attempts, and Ctrl-C for it.
 const TRY_AGAIN: Duration = Duration::from_millis(20);
+/// How long an opening waits for who has the pool, if it lets others in itself and nothing else is said. The other one
+/// may be about to let it in, or about to close the pool.
+const WAIT: Duration = Duration::from_secs(10);
 
 /// Names of the arguments that every pool takes.
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 17] = [
     "capacity",
     "checkpoint_at",
     "compact_at",
     "durability",
     "durable_every",
     "engine",
+    "guests",
     "hash_seed",
     "helpers",
     "keep_sums",
     "log_directory",
     "max_bytes",
+    "never_own",
+    "patience",
     "reset_if_refused",
     "survive_bus_errors",
     "wait",
@@ -50,7 +56,9 @@ pub(crate) struct Opening {
     pub(crate) path: Option<PathBuf>,
     flag: Flag,
     pub(crate) options: Options,
-    wait: Duration,
+    wait: Option<Duration>,
+    /// Whether other processes may use the pool, if that was said.
+    guests: Option<bool>,
 }
 
 /// `os.fsdecode`: paths may be `str`, `bytes` or objects with `__fspath__`.
@@ -83,12 +91,9 @@ impl Opening {
                 return Err(PyValueError::new_err(format!("the flag is {flag:?}; {expected}")));
             }
         };
-        let mut opening = Opening {
-            path: path.map(path_of).transpose()?,
-            flag,
-            options: Options::new().read_only(flag == Flag::Read),
-            wait: Duration::ZERO,
-        };
+        let path = path.map(path_of).transpose()?;
+        let options = Options::new().read_only(flag == Flag::Read);
+        let mut opening = Opening { path, flag, options, wait: None, guests: None };
         for (name, value) in given.into_iter().flatten() {
             let name: String = name.extract()?;
             if !value.is_none() {
@@ -97,6 +102,7 @@ impl Opening {
                 return Err(unknown(&name));
             }
         }
+        opening.options = opening.options.clone().guests(opening.may_have_guests());
         Ok(opening)
     }
 
@@ -113,20 +119,31 @@ impl Opening {
                     value.extract::<String>()?.parse().map_err(|error| bad_engine(&error))?;
                 options.engine(engine)
             }
+            "guests" => {
+                self.guests = Some(value.extract()?);
+                options
+            }
             "hash_seed" => options.hash_seed(value.extract()?),
             "helpers" => options.helpers(value.extract()?),
             "keep_sums" => options.keep_sums(value.extract()?),
             "log_directory" => options.log_directory(path_of(value)?),
             "max_bytes" => options.max_bytes(value.extract()?),
+            "never_own" => options.never_own(value.extract()?),
+            "patience" => options.patience(seconds(name, value)?),
             "reset_if_refused" => options.reset_if_refused(value.extract()?),
             "survive_bus_errors" => options.survive_bus_errors(value.extract()?),
             "wait" => {
-                self.wait = seconds(name, value)?;
+                self.wait = Some(seconds(name, value)?);
                 options
             }
             _ => return Err(unknown(name)),
         };
         Ok(())
+    }
+
+    /// Workers of one application open one path, so they are let in unless that is declined.
+    fn may_have_guests(&self) -> bool {
+        self.guests.unwrap_or(true) && self.path.is_some() && self.flag != Flag::Read
     }
 
     /// Opens a pool by these: in memory, an existing one, a new one, or one of both.
@@ -141,13 +158,20 @@ impl Opening {
             (Some(path), Flag::Create) => Way::OpenOrCreate(path),
             (Some(path), Flag::New | Flag::Exclusive) => Way::Create(path),
         };
-        let until = Instant::now() + self.wait;
+        let wait = match self.flag {
+            Flag::New | Flag::Exclusive => Duration::ZERO,
+            _ if self.guests == Some(false) => Duration::ZERO,
+            _ => WAIT,
+        };
+        let until = Instant::now() + self.wait.unwrap_or(wait);
+        let mut options = self.options.clone();
+        let mut may_do_without_guests = self.guests.is_none() && self.may_have_guests();
         loop {
             let opened = py.detach(|| {
                 if let (Some(path), Flag::New) = (&self.path, self.flag) {
-                    clear(&self.options, path)?;
+                    clear(&options, path)?;
                 }
-                open(&self.options, way)
+                open(&options, way)
             });
             match opened {
                 Err(Error::Open(OpenError::Busy { .. } | OpenError::BusyLog { .. }))
@@ -155,6 +179,11 @@ impl Opening {
                 {
                     py.check_signals()?;
                     py.detach(|| std::thread::sleep(TRY_AGAIN));
+                }
+                // There may be no place for a socket beside the pool. Nobody has asked for one.
+                Err(Error::Io { .. }) if may_do_without_guests => {
+                    may_do_without_guests = false;
+                    options = options.guests(false);
                 }
                 opened => return opened.or_raise(py),
             }
@@ -250,8 +279,7 @@ pub(crate) fn inspect<'py>(
 pub(crate) fn refuse_pickling(py: Python<'_>, what: &str, path: Option<&Path>) -> PyErr {
     let instead = match path {
         Some(path) => format!(
-            "pass the path {:?} on, and open the pool there after this process has closed it, or share this handle \
-             between threads",
+            "pass the path {:?} on, and open the pool there, or share this handle between threads",
             path.display().to_string()
         ),
         None => "a pool in memory exists in this process only; use a pool in a file".into(),

@@ -137,7 +137,7 @@ impl<P: Piece> Reader<P> {
         of: P::Of,
     ) -> PyResult<Self> {
         let source = shared.get(py)?;
-        source.probe().or_raise(py)?;
+        py.detach(|| source.probe()).or_raise(py)?;
         let pipe = Arc::new(Pipe::new());
         let ends: Arc<dyn Ends> = pipe.clone();
         shared.adopt(Arc::downgrade(&ends))?;

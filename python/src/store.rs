@@ -3,13 +3,14 @@
 use crate::batches::{Copies, keys_of, pairs_of};
 use crate::bytes::{What, bytes_of, state_of};
 use crate::errors::{self, OrRaise, Part};
+use crate::figures::name_of;
 use crate::keeper::{Held, Keeper};
 use crate::opening::{Opening, refuse_pickling};
 use crate::pairs::{Of, Pairs};
 use crate::pipe::Visits;
 use crate::shared::Shared;
 use crate::view::memoryview;
-use firndex::{Copied, Existing};
+use firndex::{Copied, Existing, Role};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyMemoryView};
@@ -94,7 +95,17 @@ impl Store {
 
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let key = bytes_of(What::Key, key)?;
-        self.shared.with(py, |store| store.contains_key(key.as_bytes()).or_raise(py))
+        let here = self.shared.with(py, |store| match store.role() {
+            Role::Guest => Ok(None),
+            _ => store.contains_key(key.as_bytes()).or_raise(py).map(Some),
+        })?;
+        match here {
+            Some(here) => Ok(here),
+            None => {
+                let (key, store) = (key.as_bytes(), self.shared.get(py)?);
+                py.detach(|| store.contains_key(key)).or_raise(py)
+            }
+        }
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -116,7 +127,7 @@ impl Store {
         Pairs::new(this, &this.get().shared, Of::Items)
     }
 
-    /// The value of ``key``, or ``default`` without one. Takes no lock and never waits.
+    /// The value of ``key``, or ``default`` without one. Takes no lock and never waits; a guest waits for the owner.
     ///
     /// >>> store = firndex.Store()
     /// >>> store["France"] = b"Paris"
@@ -257,6 +268,8 @@ impl Store {
     /// ...     with films.view("metropolis") as frames:
     /// ...         len(frames), bytes(frames[:4])
     /// (1048576, b'\x00\x00\x00\x00')
+    ///
+    /// A guest gets a copy.
     fn view<'py>(
         this: &Bound<'py, Self>,
         key: &Bound<'py, PyAny>,
@@ -456,6 +469,16 @@ impl Store {
         self.shared.path().map(Into::into)
     }
 
+    /// What this process is to the pool: "owner", or "guest" if another process makes its changes.
+    ///
+    /// >>> store = firndex.Store("jobs.firn")
+    /// >>> store.role, store.stats()["guests"]
+    /// ('owner', 0)
+    #[getter]
+    fn role(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.shared.with(py, |store| Ok(name_of(store.role())))
+    }
+
     /// Why the pool was refused and begun anew, if it was (``reset_if_refused``).
     #[getter]
     fn was_reset(&self, py: Python<'_>) -> PyResult<Option<String>> {
@@ -490,10 +513,31 @@ impl Store {
         key: &Bound<'py, PyAny>,
     ) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let key = bytes_of(What::Key, key)?;
-        self.shared.with(py, |store| {
+        let here = self.shared.with(py, |store| {
+            if store.role() == Role::Guest {
+                return Ok(None);
+            }
             let found = store.get(key.as_bytes()).or_raise(py)?;
-            Ok(found.map(|value| PyBytes::new(py, &value)))
-        })
+            Ok(Some(found.map(|value| PyBytes::new(py, &value))))
+        })?;
+        match here {
+            Some(found) => Ok(found),
+            None => self.found_by_owner(py, &key),
+        }
+    }
+
+    /// The same of a guest, which waits.
+    #[cold]
+    fn found_by_owner<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyBytes>,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let (key, store) = (key.as_bytes(), self.shared.get(py)?);
+        let found = py
+            .detach(|| store.get(key).map(|found| found.map(|found| found.to_vec())))
+            .or_raise(py)?;
+        Ok(found.map(|value| PyBytes::new(py, &value)))
     }
 
     /// The value of `key`, which stays in place.
@@ -501,7 +545,7 @@ impl Store {
         let key = bytes_of(What::Key, key)?;
         let (key, store) = (key.as_bytes(), self.shared.get(py)?);
         // In a forked child nobody would answer.
-        store.probe().or_raise(py)?;
+        py.detach(|| store.probe()).or_raise(py)?;
         let keeper = {
             let mut keeper = self.keeper.lock().map_err(errors::broken)?;
             match &*keeper {

@@ -2,10 +2,11 @@
 
 use crate::arrays::{column, column_mut};
 use crate::errors::{self, OrRaise, Part};
+use crate::figures::name_of;
 use crate::opening::{Opening, refuse_pickling};
 use crate::pipe::{Piece, Reader, Visits};
 use crate::shared::{Closes, Shared};
-use firndex::{BatchError, Existing, Shape};
+use firndex::{BatchError, Existing, Role, Shape};
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -154,7 +155,18 @@ impl Table {
         self.fits(key, self.key_bytes)?;
         let mut value = [0; BYTES_MAX];
         let value = &mut value[..self.value_bytes];
-        let is_there = self.shared.with(py, |table| table.0.get(key, value).or_raise(py))?;
+        let here = self.shared.with(py, |table| match table.0.pool().role() {
+            Role::Guest => Ok(None),
+            _ => table.0.get(key, value).or_raise(py).map(Some),
+        })?;
+        let is_there = match here {
+            Some(is_there) => is_there,
+            // A guest waits for the owner.
+            None => {
+                let table = self.shared.get(py)?;
+                py.detach(|| table.0.get(key, value)).or_raise(py)?
+            }
+        };
         Ok(is_there.then(|| PyBytes::new(py, value)))
     }
 
@@ -320,6 +332,12 @@ impl Table {
     #[getter]
     fn path(&self) -> Option<PathBuf> {
         self.shared.path().map(Into::into)
+    }
+
+    /// What this process is to the pool: "owner", or "guest" if another process makes its changes.
+    #[getter]
+    fn role(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.shared.with(py, |table| Ok(name_of(table.0.pool().role())))
     }
 
     /// Why the pool was refused and begun anew, if it was (``reset_if_refused``).

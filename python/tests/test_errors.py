@@ -133,6 +133,7 @@ def test_closed_handles(store):
         lambda: other.stats(),
         lambda: next(begun),
         lambda: other.was_reset,
+        lambda: other.role,
     ]
     for call in calls:
         with pytest.raises(firndex.Closed, match="closed"):
@@ -190,24 +191,26 @@ def test_paths_that_cannot_be_used():
             Store(path)
 
 
-def test_a_held_pool(store):
+def test_a_held_pool():
+    holder = Store("a.firn", guests=False)
     with pytest.raises(firndex.Held, match="open in this process already"):
         Store("a.firn")
     code = """
         import firndex
-        for wait in (0, 0.05):
+        for options in ({"wait": 0}, {"wait": 0.05}, {"guests": False}):
             try:
-                firndex.Store("a.firn", wait=wait)
+                firndex.Store("a.firn", **options)
             except firndex.Held as error:
                 assert isinstance(error, OSError)
                 print(error)
     """
     told = run(code).stdout
-    assert told.count("in use by another process") == 2
+    assert told.count("in use by another process") == 3 and told.count("the argument `guests`") == 3
+    holder.close()
 
 
 def test_waiting_for_a_pool_that_is_closed_meanwhile():
-    holder = Store("b.firn")
+    holder = Store("b.firn", guests=False)
     code = 'import firndex; print("begun", flush=True); print(firndex.Store("b.firn", wait=60)["a"])'
     waiting = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert waiting.stdout.readline() == "begun\n"

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import time
 
 from firndex import Store
 
@@ -41,3 +42,25 @@ def test_memory_does_not_grow():
             use()
         # 2,500 rounds have had ten megabytes in hand for each value that they handle.
         assert resident() - before < 4 << 20
+
+
+def test_owners_and_guests_leave_no_descriptors_threads_and_files():
+    def held():
+        return [len(os.listdir(f"/proc/self/{of}")) for of in ("fd", "task")] + sorted(os.listdir())
+
+    def use():
+        for _ in range(10):
+            with Store("a.firn") as owner, Store("a.firn") as guest:
+                guest["a"] = b"1"
+                assert owner["a"] == b"1" and list(guest) == [b"a"]
+                owner.close()
+                guest["a"] = b"2"
+
+    use()
+    before = held()
+    use()
+    # A thread that has ended may still be there for a moment.
+    deadline = time.monotonic() + 60
+    while held() != before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert held() == before

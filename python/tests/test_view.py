@@ -73,7 +73,7 @@ def test_a_store_with_a_view_is_not_closed(store):
 
 
 def test_a_view_outlives_the_last_reference_to_its_store():
-    store = Store("b.firn")
+    store = Store("b.firn", guests=False)
     store["a"] = b"value" * 1000
     view = store.view("a")
     del store

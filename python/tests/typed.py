@@ -1,6 +1,7 @@
 """Not run: mypy and pyright read it. A mistake has to be reported, or its `type: ignore` is unused: an error, too."""
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from typing_extensions import assert_type
@@ -10,7 +11,8 @@ from firndex import Store, Table, cached
 
 
 def stores() -> None:
-    with Store(Path("a.firn"), "w", max_bytes=1 << 30, durability="commit") as store:
+    with Store(Path("a.firn"), "w", max_bytes=1 << 30, durability="commit", guests=False) as store:
+        assert_type(store.role, Literal["owner", "guest"])
         store["a"] = b"1"
         store[b"b"] = bytearray(b"2")
         store["c"] = memoryview(b"3")

@@ -77,7 +77,19 @@ class ReadOnly(Error):
 
 
 class Forked(Error):
-    """A handle was used in a forked child. Open the pool again there, after the parent has closed it."""
+    """A handle was used in a forked child. Open the pool again there."""
+
+
+class Interrupted(Error):
+    """The owner ended while it made a guest's change, which may have happened or not. Look, and do it again if not."""
+
+
+class Silent(Error, builtins.TimeoutError):
+    """The owner has not answered this guest for `patience` seconds. What was asked of it may still happen."""
+
+
+class ForOwner(Error):
+    """Only the owner of a pool can do this, and this process is a guest."""
 
 
 class Vanished(Error):

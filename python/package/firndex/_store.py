@@ -119,14 +119,17 @@ class Store(Handle, _firndex.Store, MutableMapping):
     "periodic" (the default) all but the last 5 ms, "commit" everything, "process" what was closed or synced. In
     /dev/shm the default is "process".
 
-    Any number of threads may use a store at once. One process at a time opens it for writing; any number may read a
-    closed one (`flag="r"`). A forked child has to open it again.
+    Any number of threads may use a store at once, and so may processes: each opens it by its path, a forked child, too.
+    The first is the owner, the others are guests, whose changes the owner makes; when it ends, a guest becomes the
+    owner (`role`). With `guests=False` the owner lets nobody in. A guest with `never_own=True` leaves that to others.
+    `patience` is how many seconds a guest waits for an owner that does not answer (10).
 
     `flag` is one of `dbm`: "c" opens or creates, "r" opens for reading, "w" for writing, "n" begins anew, and "x"
-    creates where nothing is. `wait` is how many seconds to wait while another process has the pool open. `max_bytes`
-    limits its size, `capacity` makes a new pool large enough for so many pairs. `compact_at` gives free space back,
-    `log_directory` says where log and checkpoint go, `reset_if_refused` is for caches: it begins anew instead of
-    refusing a damaged pool. The other arguments are those of the Rust type `firndex::Options`.
+    creates where nothing is. `wait` is how many seconds to wait while a process that lets nobody in has the pool open
+    (10; 0 with `guests=False`, "n" and "x").
+    `max_bytes` limits its size, `capacity` makes a new pool large enough for so many pairs. `compact_at` gives free
+    space back, `log_directory` says where log and checkpoint go, `reset_if_refused` is for caches: it begins anew
+    instead of refusing a damaged pool. The other arguments are those of the Rust type `firndex::Options`.
 
     >>> from firndex import Store
     >>> with Store("fruit.firn") as fruit:
