@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 import subprocess
 import sys
 
@@ -120,3 +121,20 @@ def test_a_path_is_opened_at_the_first_call():
     function, _ = counted("none/at/all.firn")
     with pytest.raises(firndex.Error, match="no directory"):
         function(1)
+
+
+def test_processes_share_the_results_of_a_path():
+    function, calls = counted("results.firn")
+    function(1)
+    child = os.fork()
+    if child == 0:
+        done = 1
+        try:
+            function(1)
+            function(2)
+            done = len(calls) - 2
+        finally:
+            os._exit(done)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    function(2)
+    assert len(calls) == 1

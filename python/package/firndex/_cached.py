@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import os
 import pickle
 import threading
 from collections import namedtuple
@@ -33,10 +34,11 @@ def _told(value):
 def cached(store, *, version=0, key=None, dumps=pickle.dumps, loads=pickle.loads):
     """Keep a function's results in a store: it runs once for the same arguments, also in later processes.
 
-    `store` is a `Store`, or the path of one, which is opened at the first call. Functions may share one: the key has
-    the function's module and qualified name. Change `version` when the function changes, and its earlier results do
-    not count any more. Arguments are numbers, str, bytes, None, and tuples, lists, sets and dicts of these; for others
-    pass `key`, a function of the arguments that returns such a value. 1, 1.0 and True are different arguments.
+    `store` is a `Store`, or the path of one, which is opened at the first call, and anew in a forked child. Functions
+    may share one: the key has the function's module and qualified name. Change `version` when the function changes,
+    and its earlier results do not count any more. Arguments are numbers, str, bytes, None, and tuples, lists, sets and
+    dicts of these; for others pass `key`, a function of the arguments that returns such a value. 1, 1.0 and True are
+    different arguments.
 
     Results are pickled; `dumps` and `loads` name another codec. Only open pools that you trust, as loading a pickle
     runs what it says. A call that raises stores nothing. Threads that need the same result at once may each compute it.
@@ -61,6 +63,14 @@ def cached(store, *, version=0, key=None, dumps=pickle.dumps, loads=pickle.loads
         opened = store if isinstance(store, Store) else None
         opening = threading.Lock()
         hits = misses = 0
+
+        if opened is None:
+
+            def forget():
+                nonlocal opened, opening
+                opened, opening = None, threading.Lock()
+
+            os.register_at_fork(after_in_child=forget)
 
         def in_store():
             nonlocal opened
