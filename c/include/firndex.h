@@ -15,8 +15,10 @@
  * 256 MiB.
  *
  * Threads. All threads may use a store or table at once. Values that were lent, and iterators, belong to the thread
- * that got them, and are released when it ends. Do not call firndex in a signal handler. A forked child must open the
- * pool again, once its parent has closed it. */
+ * that got them, and are released when it ends. Do not call firndex in a signal handler.
+ *
+ * Processes. One process at a time has a pool open, or several if it lets others in: firndex_options.guests. A forked
+ * child must open the pool again, where its parent lets it in, or has closed it. */
 #ifndef FIRNDEX_H
 #define FIRNDEX_H
 
@@ -113,7 +115,17 @@ typedef enum firndex_code {
     /* The operating system failed. */
     FIRNDEX_ERROR_IO = -49,
     /* An error that this version has no code for. */
-    FIRNDEX_ERROR_OTHER = -50
+    FIRNDEX_ERROR_OTHER = -50,
+
+    /* The pool's owner ended while it made this guest's change, which may have happened or not: look, and make it again
+     * if not. Of a batch, entries that do not count as done may have taken effect. */
+    FIRNDEX_ERROR_INTERRUPTED = -60,
+    /* The owner has not answered this guest for firndex_options.patience_ms. What was asked of it may still happen. */
+    FIRNDEX_ERROR_SILENT = -61,
+    /* The owner could not do it. */
+    FIRNDEX_ERROR_OWNER = -62,
+    /* Only the owner can do it, and this process is a guest. */
+    FIRNDEX_ERROR_FOR_OWNER = -63
 } firndex_code;
 
 /* Handles. There is nothing to read at these addresses. */
@@ -189,7 +201,7 @@ typedef struct firndex_options {
     uint64_t durable_every_us;
     /* Size of the log in bytes from which on checkpoints are made. Default: 16 times the pool, 256 MiB at most. */
     uint64_t checkpoint_at;
-    /* How long to wait for a pool that another process has open, in milliseconds. Default: not at all. */
+    /* How long to wait for a pool whose process lets nobody in, in milliseconds. Default: not at all. */
     uint64_t wait_ms;
     /* Part of the slots in use at which the index doubles. Default: 0.85. */
     double resize_at;
@@ -215,12 +227,19 @@ typedef struct firndex_options {
     bool reset_if_refused;
     /* Makes it an error, and not the end of the process, if a part of the file vanishes: FIRNDEX_ERROR_VANISHED. */
     bool survive_bus_errors;
+    /* How long a guest's calls wait for an owner that does not answer, in milliseconds. Default: 10000. */
+    uint64_t patience_ms;
+    /* A firndex_choice: whether other processes may use the pool while this one, its owner, has it open. They open it
+     * as usual, and are guests, whose changes the owner makes. When it ends, a guest becomes the owner. Default: no. */
+    int guests;
+    /* A firndex_choice: whether this process, as a guest, leaves it to others to become the owner. Default: no. */
+    int never_own;
 } firndex_options;
 
 #define FIRNDEX_NO_HELPERS (-1)
 #ifdef __cplusplus
 #define FIRNDEX_OPTIONS_INIT {sizeof(firndex_options), nullptr, nullptr, nullptr, 0, 0, 0, 0, 0, 0, \
-    0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false}
+    0, 0, 0, 0, 0, 0, 0, 0, false, false, false, false, 0, 0, 0}
 #else
 #define FIRNDEX_OPTIONS_INIT {.struct_size = sizeof(firndex_options)}
 #endif
@@ -378,7 +397,8 @@ firndex_code firndex_table_sync(firndex_table *table);
 firndex_code firndex_store_commit(firndex_store *store);
 firndex_code firndex_table_commit(firndex_table *table);
 
-/* Verifies every pair and every invariant. FIRNDEX_ERROR_DAMAGED: the message lists what was found. */
+/* Verifies every pair and every invariant. FIRNDEX_ERROR_DAMAGED: the message lists what was found. A guest cannot:
+ * FIRNDEX_ERROR_FOR_OWNER. */
 firndex_code firndex_store_check(firndex_store *store);
 firndex_code firndex_table_check(firndex_table *table);
 
@@ -413,6 +433,17 @@ typedef struct firndex_copied {
 firndex_code firndex_store_backup(firndex_store *store, const char *out, int existing, firndex_copied *copied);
 firndex_code firndex_table_backup(firndex_table *table, const char *out, int existing, firndex_copied *copied);
 
+/* What a process is to a pool: firndex_options.guests. */
+typedef enum firndex_role {
+    FIRNDEX_OWNER = 1,
+    /* The owner, another process, makes its changes. */
+    FIRNDEX_GUEST = 2
+} firndex_role;
+
+/* Tells what this process is to the pool: a firndex_role. A guest may become the owner. */
+firndex_code firndex_store_role(firndex_store *store, int *role);
+firndex_code firndex_table_role(firndex_table *table, int *role);
+
 /* Figures of a pool. Begin with FIRNDEX_STATS_INIT. */
 typedef struct firndex_stats {
     /* sizeof(firndex_stats), by which the library knows the header. */
@@ -443,10 +474,15 @@ typedef struct firndex_stats {
     int durability;
     /* Whether there is a log to wait for. */
     bool is_logged;
+    /* How many guests the owner has. */
+    uint64_t guests;
+    /* A firndex_role. A guest has all other figures from the owner. */
+    int role;
 } firndex_stats;
 
 #ifdef __cplusplus
-#define FIRNDEX_STATS_INIT {sizeof(firndex_stats), nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}, 0, false}
+#define FIRNDEX_STATS_INIT {sizeof(firndex_stats), nullptr, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {}, 0, false, \
+    0, 0}
 #else
 #define FIRNDEX_STATS_INIT {.struct_size = sizeof(firndex_stats)}
 #endif

@@ -140,6 +140,7 @@ struct StoreCalls {
     static constexpr auto commit = firndex_store_commit;
     static constexpr auto check = firndex_store_check;
     static constexpr auto shrink = firndex_store_shrink;
+    static constexpr auto role = firndex_store_role;
     static constexpr auto was_reset = firndex_store_was_reset;
     static constexpr auto stats = firndex_store_stats;
     static constexpr auto backup = firndex_store_backup;
@@ -155,6 +156,7 @@ struct TableCalls {
     static constexpr auto commit = firndex_table_commit;
     static constexpr auto check = firndex_table_check;
     static constexpr auto shrink = firndex_table_shrink;
+    static constexpr auto role = firndex_table_role;
     static constexpr auto was_reset = firndex_table_was_reset;
     static constexpr auto stats = firndex_table_stats;
     static constexpr auto backup = firndex_table_backup;
@@ -202,6 +204,11 @@ public:
     std::optional<std::string> was_reset() const {
         if (must(Calls::was_reset(handle_)) != FIRNDEX_RESET) return std::nullopt;
         return firndex_message();
+    }
+    firndex_role role() const {
+        int role;
+        must(Calls::role(handle_, &role));
+        return static_cast<firndex_role>(role);
     }
     firndex_stats stats() const {
         firndex_stats stats = FIRNDEX_STATS_INIT;

@@ -106,6 +106,14 @@ codes! {
     Io = -49, c"FIRNDEX_ERROR_IO";
     /// An error that this version of the library has no code for.
     Other = -50, c"FIRNDEX_ERROR_OTHER";
+    /// The owner ended amid a guest's change.
+    Interrupted = -60, c"FIRNDEX_ERROR_INTERRUPTED";
+    /// The owner does not answer.
+    Silent = -61, c"FIRNDEX_ERROR_SILENT";
+    /// The owner could not do it.
+    Owner = -62, c"FIRNDEX_ERROR_OWNER";
+    /// Only the owner can do it.
+    ForOwner = -63, c"FIRNDEX_ERROR_FOR_OWNER";
 }
 
 impl Code {

@@ -93,6 +93,10 @@ fn code_of(error: &Error) -> Code {
         Error::NotLogged => Code::NotLogged,
         Error::ReadOnly => Code::ReadOnly,
         Error::Forked => Code::Forked,
+        Error::Interrupted => Code::Interrupted,
+        Error::Silent { .. } => Code::Silent,
+        Error::Owner { .. } => Code::Owner,
+        Error::ForOwner { .. } => Code::ForOwner,
         Error::Vanished { .. } => Code::Vanished,
         Error::Io { .. } => Code::Io,
         _ => Code::Other,
@@ -146,6 +150,7 @@ const WORDS: &[(&str, &str)] = &[
         "use `firndex_table_in_memory` or `firndex_store_in_memory`",
     ),
     ("`Options::durable_every`", "`firndex_options.durable_every_us`"),
+    ("`Options::patience`", "`firndex_options.patience_ms`"),
     ("`Options::", "`firndex_options."),
     ("use `sync`", "use `firndex_store_sync` or `firndex_table_sync`"),
     ("run `check`", "run `firndex_store_check` or `firndex_table_check`"),
@@ -180,6 +185,7 @@ pub(crate) fn name_of(number: i32) -> &'static CStr {
 mod tests {
     use super::*;
     use std::path::PathBuf;
+    use std::time::Duration;
 
     fn path() -> PathBuf {
         "fruit.firn".into()
@@ -198,9 +204,13 @@ mod tests {
         let full = "its limit is 9 bytes: raise `Options::max_bytes`";
         let full = SpaceError::Full { needed_bytes: 17, reason: full.into() };
         let left = OpenError::LeftLog { path: path(), companions: path() };
-        let cases: [(Error, Code, &str); 12] = [
+        let cases: [(Error, Code, &str); 14] = [
             (OpenError::Missing { path: path() }.into(), Code::Missing, "FIRNDEX_OPEN_OR_CREATE"),
-            (OpenError::Busy { path: path(), advice: "close it there first" }.into(), Code::Busy, "close it there first"),
+            (
+                OpenError::Busy { path: path(), advice: "close it there first" }.into(),
+                Code::Busy,
+                "close it there first",
+            ),
             (
                 OpenError::Damaged { found: "x".into() }.into(),
                 Code::Damaged,
@@ -218,6 +228,17 @@ mod tests {
                 "open it with `firndex_table_open`",
             ),
             (option("durable_every"), Code::Option, "`firndex_options.durable_every_us` was given"),
+            (
+                Error::Silent { process: 17, waited: Duration::from_secs(1) },
+                Code::Silent,
+                "wait longer (`firndex_options.patience_ms`)",
+            ),
+            (
+                OpenError::Busy { path: path(), advice: "let others in (`Options::guests`)" }
+                    .into(),
+                Code::Busy,
+                "let others in (`firndex_options.guests`)",
+            ),
             (option("max_bytes"), Code::Option, "`firndex_options.max_bytes` was given 17"),
             (full.into(), Code::Full, "raise `firndex_options.max_bytes`"),
             (Error::NotLogged, Code::NotLogged, "or use `firndex_store_sync`"),

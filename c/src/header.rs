@@ -3,7 +3,7 @@
 
 use crate::code::Code;
 use crate::options::{CHOICES, COptions, CParameter, DURABILITIES, MEDIA, NO_HELPERS};
-use crate::pool::{CCopied, CStats, EXISTING, MODES};
+use crate::pool::{CCopied, CStats, EXISTING, MODES, ROLES};
 use crate::store::{CBytes, CPair, CValue, StoreHandle, StoreIteratorHandle};
 use crate::table::{CState, TableHandle, TableIteratorHandle};
 use std::collections::BTreeMap;
@@ -96,10 +96,10 @@ fn functions() -> BTreeMap<String, String> {
         (_) table: firndex_table_close firndex_table_sync firndex_table_commit firndex_table_check
             firndex_table_was_reset firndex_table_iterator_free;
         (_, _) pool: firndex_remove;
-        (_, _) store: firndex_store_in_memory firndex_store_len firndex_store_shrink firndex_store_stats
-            firndex_store_compact firndex_store_iterate firndex_values_release;
-        (_, _) table: firndex_table_in_memory firndex_table_len firndex_table_shrink firndex_table_stats
-            firndex_table_iterate firndex_table_contains;
+        (_, _) store: firndex_store_in_memory firndex_store_len firndex_store_shrink firndex_store_role
+            firndex_store_stats firndex_store_compact firndex_store_iterate firndex_values_release;
+        (_, _) table: firndex_table_in_memory firndex_table_len firndex_table_shrink firndex_table_role
+            firndex_table_stats firndex_table_iterate firndex_table_contains;
         (_, _, _) store: firndex_store_contains firndex_store_iterator_next;
         (_, _, _) table: firndex_table_get firndex_table_remove firndex_table_iterator_next;
         (_, _, _, _) store: firndex_store_open firndex_store_backup firndex_store_get_value firndex_store_remove
@@ -198,7 +198,7 @@ fn structs_and_numbers_are_those_of_the_header() {
             .into_iter()
     }
     numbers.extend(named(&DURABILITIES).chain(named(&MEDIA)).chain(named(&CHOICES)));
-    numbers.extend(named(&MODES).chain(named(&EXISTING)));
+    numbers.extend(named(&MODES).chain(named(&EXISTING)).chain(named(&ROLES)));
     asserts.extend(numbers.iter().map(|(name, number)| format!("{name} == {number}")));
     layout! { asserts,
         CBytes as "firndex_bytes" { data, size }
@@ -210,12 +210,12 @@ fn structs_and_numbers_are_those_of_the_header() {
         COptions as "firndex_options" {
             struct_size, engine, log_directory, parameters, parameters_count, capacity, max_bytes, durable_every_us,
             checkpoint_at, wait_ms, resize_at, shrink_at, compact_at, durability, medium, keep_sums, helpers, threads,
-            read_only, may_lack_pairs, reset_if_refused, survive_bus_errors
+            read_only, may_lack_pairs, reset_if_refused, survive_bus_errors, patience_ms, guests, never_own
         }
         CStats as "firndex_stats" {
             struct_size, engine, pairs, capacity, resizes, pool_bytes, sidecar_bytes, heap_bytes, heap_used_bytes,
             heap_vacant_bytes, incarnation, log_bytes, checkpoint_bytes, load_factor, bytes_per_pair, recovery_ms, uuid,
-            durability, is_logged
+            durability, is_logged, guests, role
         }
     }
     let mut program = "#include \"firndex.h\"\n".to_owned();

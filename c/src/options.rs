@@ -43,6 +43,9 @@ pub struct COptions {
     pub(crate) may_lack_pairs: u8,
     pub(crate) reset_if_refused: u8,
     pub(crate) survive_bus_errors: u8,
+    pub(crate) patience_ms: u64,
+    pub(crate) guests: c_int,
+    pub(crate) never_own: c_int,
 }
 
 /// The values of `firndex_durability`, `firndex_medium`, `firndex_mode`, `firndex_choice`, `firndex_existing`.
@@ -166,6 +169,15 @@ pub(crate) unsafe fn options(options: *const COptions) -> Result<Options, Failur
     }
     if of.keep_sums != 0 {
         made = made.keep_sums(choose("options->keep_sums", of.keep_sums, &CHOICES)?);
+    }
+    if of.patience_ms != 0 {
+        made = made.patience(Duration::from_millis(of.patience_ms));
+    }
+    if of.guests != 0 {
+        made = made.guests(choose("options->guests", of.guests, &CHOICES)?);
+    }
+    if of.never_own != 0 {
+        made = made.never_own(choose("options->never_own", of.never_own, &CHOICES)?);
     }
     match of.helpers {
         0 => {}

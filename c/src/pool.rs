@@ -5,7 +5,7 @@ use crate::code::Code;
 use crate::failure::{Failure, Outcome, tell};
 use crate::options::{COptions, DURABILITIES, choose, options};
 use crate::pools::{Opened, Visit};
-use firndex::{Copied, Existing, Options};
+use firndex::{Copied, Existing, Options, Role};
 use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 use std::path::Path;
@@ -33,6 +33,8 @@ pub struct CStats {
     pub(crate) uuid: [u8; 16],
     pub(crate) durability: c_int,
     pub(crate) is_logged: bool,
+    pub(crate) guests: u64,
+    pub(crate) role: c_int,
 }
 
 /// Mirrors `firndex_copied`.
@@ -53,6 +55,14 @@ pub(crate) const MODES: [(c_int, &str, Mode); 3] = [
 /// The values of `firndex_existing`.
 pub(crate) const EXISTING: [(c_int, &str, Existing); 2] =
     [(1, "FIRNDEX_KEEP", Existing::Keep), (2, "FIRNDEX_REPLACE", Existing::Replace)];
+
+/// The values of `firndex_role`.
+pub(crate) const ROLES: [(c_int, &str, Role); 2] =
+    [(1, "FIRNDEX_OWNER", Role::Owner), (2, "FIRNDEX_GUEST", Role::Guest)];
+
+fn number_of(role: Role) -> c_int {
+    ROLES.iter().find(|(_, _, of)| *of == role).map_or(0, |(number, _, _)| *number)
+}
 
 /// How a pool is opened.
 #[derive(Debug, Clone, Copy)]
@@ -175,6 +185,16 @@ pub(crate) fn check<T: Opened>(handle: u64) -> Outcome {
     Err(Failure::new(Code::Damaged, message))
 }
 
+/// # Safety
+///
+/// As the header says of `firndex_store_role`.
+pub(crate) unsafe fn role<T: Opened>(handle: u64, role: *mut c_int) -> Outcome {
+    // SAFETY: the caller vouches for it.
+    let role = unsafe { out(role, "role") }?;
+    role.write(number_of(Visit::<T>::begin(handle)?.role()));
+    Ok(Code::Ok)
+}
+
 pub(crate) fn was_reset<T: Opened>(handle: u64) -> Outcome {
     let pool = Visit::<T>::begin(handle)?;
     let Some(why) = pool.was_reset() else { return Ok(Code::Ok) };
@@ -221,6 +241,8 @@ pub(crate) unsafe fn stats<T: Opened>(handle: u64, into: *mut CStats) -> Outcome
         uuid: found.uuid.to_be_bytes(),
         durability: durability.map_or(0, |(number, _, _)| *number),
         is_logged: found.log.is_some(),
+        guests: found.guests,
+        role: number_of(found.role),
     };
     let common = size.min(size_of::<CStats>());
     // SAFETY: the caller vouches for `size` bytes, which may have any value, and `told` has as many as are copied.
@@ -267,7 +289,7 @@ pub unsafe extern "C" fn firndex_remove(at: *const c_char, with: *const COptions
 /// The functions that stores and tables have in common.
 macro_rules! pool_functions {
     ($opened:ty, $handle:ident, [$open:ident, $in_memory:ident, $close:ident, $len:ident, $sync:ident, $commit:ident,
-      $shrink:ident, $check:ident, $was_reset:ident, $stats:ident, $backup:ident],
+      $shrink:ident, $check:ident, $role:ident, $was_reset:ident, $stats:ident, $backup:ident],
      $create_it:ident, $open_it:ident, $open_or_create_it:ident, $in_memory_it:ident) => {
         /// Opens or creates it.
         ///
@@ -352,6 +374,17 @@ macro_rules! pool_functions {
         #[unsafe(no_mangle)]
         pub extern "C" fn $check(handle: *mut $handle) -> c_int {
             call(|| pool::check::<$opened>(handle.addr() as u64))
+        }
+
+        /// Tells what this process is to the pool.
+        ///
+        /// # Safety
+        ///
+        /// As the header says.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $role(handle: *mut $handle, role: *mut c_int) -> c_int {
+            // SAFETY: the caller vouches for the argument.
+            call(|| unsafe { pool::role::<$opened>(handle.addr() as u64, role) })
         }
 
         /// Tells whether the pool was made anew when it was opened.

@@ -64,6 +64,7 @@ pool_functions!(
         firndex_store_commit,
         firndex_store_shrink,
         firndex_store_check,
+        firndex_store_role,
         firndex_store_was_reset,
         firndex_store_stats,
         firndex_store_backup

@@ -45,6 +45,7 @@ pool_functions!(
         firndex_table_commit,
         firndex_table_shrink,
         firndex_table_check,
+        firndex_table_role,
         firndex_table_was_reset,
         firndex_table_stats,
         firndex_table_backup

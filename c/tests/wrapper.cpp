@@ -6,7 +6,9 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <csignal>
 #include <map>
+#include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
 
@@ -223,6 +225,48 @@ static void ends_of_threads() {
     store.close();
 }
 
+// A guest of another process, which is killed.
+static void guests(const std::string &directory) {
+    std::string path = directory + "/guests.firn";
+    firndex::Options options = small();
+    options.guests = FIRNDEX_YES;
+    options.patience_ms = 300000;
+    int ends[2];
+    char byte = '+';
+    CHECK(pipe(ends) == 0);
+    pid_t owner = fork();
+    CHECK(owner >= 0);
+    if (owner == 0) {
+        firndex::Table own = firndex::Table::create(path, options);
+        CHECK(own.role() == FIRNDEX_OWNER && own.stats().role == FIRNDEX_OWNER && own.stats().guests == 0);
+        own.put(1, 10);
+        CHECK(write(ends[1], &byte, 1) == 1);
+        for (;;) pause();
+    }
+    CHECK(read(ends[0], &byte, 1) == 1);
+    firndex::Table table = firndex::Table::open(path, options);
+    CHECK(table.role() == FIRNDEX_GUEST && table.get(1) == 10u);
+    table.put(2, 20);
+    firndex_stats stats = table.stats();
+    CHECK(stats.role == FIRNDEX_GUEST && stats.guests == 1 && stats.pairs == 2);
+    CHECK(thrown([&] { table.check(); }) == FIRNDEX_ERROR_FOR_OWNER);
+
+    options.never_own = FIRNDEX_YES;
+    options.patience_ms = 100;
+    firndex::Table other = firndex::Table::open(path, options);
+    CHECK(kill(owner, SIGKILL) == 0 && waitpid(owner, nullptr, 0) == owner);
+    CHECK(thrown([&] { other.get(1); }) == FIRNDEX_ERROR_SILENT && other.role() == FIRNDEX_GUEST);
+    CHECK(table.get(2) == 20u && table.role() == FIRNDEX_OWNER);
+    table.put(3, 30);
+    CHECK(other.get(3) == 30u);
+    other.close();
+    table.close();
+    table = firndex::Table::open(path, small());
+    CHECK(table.size() == 3);
+    table.check();
+    table.close();
+}
+
 int main() {
     std::string directory = std::string(std::getenv("TMPDIR") ? std::getenv("TMPDIR") : "/tmp") + "/firndex-cpp.XXXXXX";
     CHECK(mkdtemp(directory.data()) != nullptr);
@@ -230,5 +274,6 @@ int main() {
     tables(directory);
     failures();
     ends_of_threads();
+    guests(directory);
     CHECK(std::system(("rm -rf '" + directory + "'").c_str()) == 0);
 }
