@@ -1,7 +1,6 @@
 //! Backups and conversions: the pairs of an open pool in a new one.
 
 use crate::draft::{Copied, Draft, Existing};
-use crate::guests::Link;
 use crate::handle::Handle;
 use crate::held::Held;
 use crate::open::create::random_uuid;
@@ -140,7 +139,8 @@ impl Store {
 }
 
 fn backup<T: Held>(held: &T, out: &Path, existing: Existing) -> Result<Copied> {
-    if let Some(own) = held.pool().handle.link().and_then(Link::own::<T>) {
+    let own = held.pool().handle.link().and_then(|link| link.own());
+    if let Some(own) = own.and_then(|own| own.downcast_ref::<T>()) {
         return backup(own, out, existing);
     }
     let handle = &held.pool().handle;

@@ -123,9 +123,10 @@ pub enum Error {
          open the pool again in the child, after the parent has closed it"
     )]
     Forked,
-    /// The process that owned the pool has ended while it did what this process, a guest, had asked for. So that may have
-    /// happened or not: look before you do it again. Of a batch, entries that do not count as done may have taken effect;
-    /// of a scan, the rest is missing. Nothing that was answered is lost, and the next call finds the new owner.
+    /// The process that owned the pool has ended while it did what this process, a guest, had asked for. So that may
+    /// have happened or not: look before you do it again. Of a batch, entries that do not count as done may have taken
+    /// effect; of a scan, the rest is missing. Nothing that was answered is lost, and the next call finds the new
+    /// owner.
     #[error(
         "the process that owned the pool ended while it did this, so it may have been done or not: look, and do it again \
          if it was not"

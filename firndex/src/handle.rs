@@ -1,7 +1,7 @@
 //! What every call of a table or a store goes through: whether the pool may be used, and what its changes wait for.
 
 use crate::durability::next_durability;
-use crate::guests::{Figures, Link, Rights};
+use crate::guests::{Beside, Figures, Rights};
 use crate::shapes::Shapes;
 use crate::ticket::{Ticket, Tickets};
 use crate::{BatchError, Engine, Error, Kind, Medium, Result, Role, Stats};
@@ -22,10 +22,10 @@ use std::time::Duration;
 /// The pool under a table or store. To be dropped after the engine.
 ///
 /// In a guest it is a mapping of the pool's file that is only read, and everything that waits for the log, or ends it,
-/// goes by the [link](Link) to the owner.
+/// goes by the link to the owner.
 pub(crate) struct Handle {
     /// In a guest, the way to the owner.
-    link: Option<Arc<Link>>,
+    link: Option<Arc<dyn Beside>>,
     /// Its threads use the pool, and end first.
     durable: Option<Durable>,
     /// Whether each mutation waits until it survives power loss.
@@ -89,7 +89,7 @@ impl Handle {
     pub(crate) fn of_guest(
         pool: Arc<Pool<Memory>>,
         engine: Engine,
-        link: Arc<Link>,
+        link: Arc<dyn Beside>,
         read_only: bool,
         took: Duration,
     ) -> Result<Handle> {
@@ -112,19 +112,19 @@ impl Handle {
     }
 
     /// In a guest, the way to the owner.
-    pub(crate) fn link(&self) -> Option<&Link> {
+    pub(crate) fn link(&self) -> Option<&dyn Beside> {
         self.link.as_deref()
     }
 
     /// The same, for who may outlive the handle.
-    pub(crate) fn shared_link(&self) -> Option<Arc<Link>> {
+    pub(crate) fn shared_link(&self) -> Option<Arc<dyn Beside>> {
         self.link.clone()
     }
 
     /// Refuses what only the owner can do with a handle that it has opened as such.
     pub(crate) fn demand_owner(&self, what: &'static str, advice: &'static str) -> Result<()> {
         match &self.link {
-            Some(link) if link.own_pool().is_some() => {
+            Some(link) if link.own().is_some() => {
                 let advice = "it was one when it opened the pool: open it anew to call it";
                 Err(Error::ForOwner { what, advice })
             }

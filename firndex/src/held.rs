@@ -3,7 +3,6 @@
 use crate::any_engine::AnyEngine;
 use crate::body::Body;
 use crate::contents::Contents;
-use crate::guests::{Link, Served};
 use crate::pool::Pool;
 use crate::shapes::Shapes;
 use crate::{Engine, Options, Result};
@@ -27,13 +26,7 @@ pub(crate) trait Held: Sized + Send + Sync + 'static {
         options: &Options,
     ) -> Result<AnyEngine<Self::Operations>>;
 
-    /// The operations of a guest, made by the owner.
-    fn guest(link: Arc<Link>) -> AnyEngine<Self::Operations>;
-
     fn body(engine: &AnyEngine<Self::Operations>) -> Arc<dyn Body>;
-
-    /// The operations for guests.
-    fn served(&self) -> Arc<dyn Served>;
 
     fn new(engine: AnyEngine<Self::Operations>, pool: Pool) -> Self;
 

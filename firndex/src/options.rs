@@ -492,7 +492,8 @@ impl Options {
     /// usual, and get a handle that works: as *guests*, for whom the owner makes changes. When the owner ends, be it by
     /// kill -9, a guest becomes the owner. [`Pool::role`](crate::Pool::role) tells what a process is.
     ///
-    /// `docs/guide/several-processes.md` has the promises and the prices. In short: every call that returned survives whatever process is killed. A change fails with
+    /// `docs/guide/several-processes.md` has the promises and the prices. In short: every call that returned survives
+    /// whatever process is killed. A change fails with
     /// [`Error::Interrupted`](crate::Error::Interrupted) if the owner ends in the middle of it.
     ///
     /// The owner makes a socket beside the pool, `.firndex-` and a number, which whoever may write the pool may
@@ -522,8 +523,8 @@ impl Options {
     }
 
     /// How long calls of a guest wait for an owner that does not answer, or for another one, before they fail with
-    /// [`Error::Silent`](crate::Error::Silent). Default: 10 s; at least 1 ms, at most an hour. A call that takes long by
-    /// itself, such as `sync` or `shrink`, is waited for.
+    /// [`Error::Silent`](crate::Error::Silent). Default: 10 s; at least 1 ms, at most an hour. A call that takes long
+    /// by itself, such as `sync` or `shrink`, is waited for.
     pub fn patience(mut self, time: Duration) -> Self {
         self.patience = time;
         self

@@ -3,7 +3,7 @@
 use crate::background::Background;
 use crate::body::Body;
 use crate::compactor::Compactor;
-use crate::guests::{Link, Served, Serving};
+use crate::guests::{Served, Serving};
 use crate::handle::Handle;
 use crate::ticket::Ticket;
 use crate::when_durable::WhenDurable;
@@ -229,10 +229,9 @@ impl Pool {
     /// ```
     pub fn stats(&self) -> Result<Stats> {
         if let Some(link) = self.handle.link() {
-            return match (link.figures()?, link.own_pool()) {
-                (Some(figures), _) => self.handle.stats_of_guest(figures, self.len()),
-                (None, Some(own)) => own.stats(),
-                (None, None) => Err(Error::Interrupted),
+            return match link.figures()? {
+                Some(figures) => self.handle.stats_of_guest(figures, self.len()),
+                None => link.own_stats().unwrap_or(Err(Error::Interrupted)),
             };
         }
         let body = self.body();
@@ -256,8 +255,8 @@ impl Pool {
     /// # }
     /// ```
     pub fn check(&self) -> Result<CheckReport> {
-        if let Some(own) = self.handle.link().and_then(Link::own_pool) {
-            return own.check();
+        if let Some(checked) = self.handle.link().and_then(|link| link.own_check()) {
+            return checked;
         }
         self.handle.look_at_file()?;
         self.handle.look_at_all(|| Ok(self.handle.checked(self.checked(), self.len())))

@@ -3,6 +3,7 @@
 use crate::companions::Companions;
 use crate::draft::{Draft, Existing};
 use crate::files;
+use crate::guests::Guest;
 use crate::held::Held;
 use crate::info::inspect;
 use crate::open::{self, Mode};
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Opens or creates, as the options say of refusals.
-pub(crate) fn open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
+pub(crate) fn open<T: Guest>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
     if !options.reset_if_refused || options.read_only || mode == Mode::Create {
         return until_free(options, || open::open(options, path, mode));
     }

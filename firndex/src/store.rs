@@ -5,13 +5,11 @@ use crate::batch::Batch;
 use crate::body::Body;
 use crate::contents::Contents;
 use crate::cursor::{Runs, place_of_bytes};
-use crate::guests::{GuestStore, Link, Served};
 use crate::held::Held;
 use crate::iter::StoreIter;
 use crate::pool::Pool;
 use crate::shapes::Shapes;
 use crate::{BatchError, Engine, Error, Options, Result};
-use engines::Inlined;
 use index::hash::Hasher;
 use index::{Records, Unfinished};
 use pmem::medium::Memory;
@@ -453,8 +451,8 @@ impl Store {
     }
 
     /// The operations of the engine.
-    pub(crate) fn records(&self) -> &dyn Records {
-        &*self.records
+    pub(crate) fn records(&self) -> &AnyEngine<dyn Records> {
+        &self.records
     }
 
     /// Writes everything to the device, and marks the pool as closed. In a guest, see
@@ -500,16 +498,8 @@ impl Held for Store {
         Ok(AnyEngine::new(opened.engine, opened.inlined))
     }
 
-    fn guest(link: Arc<Link>) -> AnyEngine<dyn Records> {
-        AnyEngine::new(Box::new(GuestStore::new(link)), Inlined::none())
-    }
-
     fn body(engine: &AnyEngine<dyn Records>) -> Arc<dyn Body> {
         Arc::new(engine.shared())
-    }
-
-    fn served(&self) -> Arc<dyn Served> {
-        Arc::new(self.records.shared())
     }
 
     fn new(records: AnyEngine<dyn Records>, pool: Pool) -> Self {

@@ -4,7 +4,6 @@ use crate::any_engine::AnyEngine;
 use crate::body::Body;
 use crate::contents::Contents;
 use crate::cursor::{Runs, place_of};
-use crate::guests::{GuestTable, Link, Served};
 use crate::held::Held;
 use crate::iter::Iter;
 use crate::pool::Pool;
@@ -340,8 +339,8 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     }
 
     /// The operations of the engine.
-    pub(crate) fn index(&self) -> &dyn Index<K, V> {
-        &*self.index
+    pub(crate) fn index(&self) -> &AnyEngine<dyn Index<K, V>> {
+        &self.index
     }
 
     /// Writes everything to the device, and marks the pool as closed. In a guest, see
@@ -387,16 +386,8 @@ impl<K: Fixed, V: Fixed> Held for Table<K, V> {
         })
     }
 
-    fn guest(link: Arc<Link>) -> AnyEngine<dyn Index<K, V>> {
-        AnyEngine::new(Box::new(GuestTable::new(link)), Inlined::none())
-    }
-
     fn body(engine: &AnyEngine<dyn Index<K, V>>) -> Arc<dyn Body> {
         Arc::new(engine.shared())
-    }
-
-    fn served(&self) -> Arc<dyn Served> {
-        Arc::new(self.index.shared())
     }
 
     fn new(index: AnyEngine<dyn Index<K, V>>, pool: Pool) -> Self {

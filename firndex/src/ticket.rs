@@ -32,8 +32,8 @@ impl Tickets {
         if epoch == 0 { Ticket(0) } else { self.ticket(epoch) }
     }
 
-    /// The epoch to wait for, for what a ticket says, `now` being the one that has begun. What another process has given
-    /// is about what was there before: it needs all there is.
+    /// The epoch to wait for, for what a ticket says, `now` being the one that has begun. What another process has
+    /// given is about what was there before: it needs all there is.
     pub(crate) fn epoch(self, ticket: u64, now: u64) -> u64 {
         let is_own = ticket & !(EPOCHS - 1) == self.incarnation;
         if is_own { (ticket & (EPOCHS - 1)).min(now) } else { now }

@@ -1,6 +1,6 @@
 //! Futures that are ready when something survives power loss.
 
-use crate::guests::Link;
+use crate::guests::Beside;
 use crate::handle::Handle;
 use crate::ticket::Ticket;
 use crate::{Error, Result};
@@ -39,7 +39,7 @@ struct Told {
 }
 
 /// Has a thread ask the owner. A guest's futures are few: who has many of them is a server, and owns its pool.
-fn ask(link: Arc<Link>, ticket: Ticket) -> Wait {
+fn ask(link: Arc<dyn Beside>, ticket: Ticket) -> Wait {
     let told = Arc::new(Mutex::new(Told::default()));
     let tells = Arc::clone(&told);
     let ask = move || {

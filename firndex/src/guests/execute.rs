@@ -2,8 +2,7 @@
 
 use super::figures::Figures;
 use super::rights::Rights;
-use super::serve::Scans;
-use super::service::Served;
+use super::service::{Scans, Served};
 use super::wire::{DONE, Operation, Reader, write_log_use};
 use crate::{Error, Result};
 use index::Done;

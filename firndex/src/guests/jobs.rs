@@ -10,12 +10,15 @@ const RUNNING_MAX: usize = 4;
 
 type Work = Box<dyn FnOnce() -> Vec<u64> + Send>;
 
+/// What a job has found, and whose it is.
+type Found<P> = (P, Vec<u64>);
+
 /// Jobs of whom a `P` names, which find words.
 pub(super) struct Jobs<P> {
     bell: Bell,
     queue: VecDeque<(P, Work)>,
     running: Vec<JoinHandle<()>>,
-    done: (Sender<(P, Vec<u64>)>, Receiver<(P, Vec<u64>)>),
+    done: (Sender<Found<P>>, Receiver<Found<P>>),
 }
 
 impl<P: Copy + Send + 'static> Jobs<P> {
@@ -54,7 +57,7 @@ impl<P: Copy + Send + 'static> Jobs<P> {
     }
 
     /// What has been found since this was asked last.
-    pub(super) fn take_done(&mut self) -> Vec<(P, Vec<u64>)> {
+    pub(super) fn take_done(&mut self) -> Vec<Found<P>> {
         let done: Vec<_> = self.done.1.try_iter().collect();
         if !done.is_empty() || !self.queue.is_empty() {
             self.go_on();

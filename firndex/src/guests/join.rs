@@ -1,10 +1,12 @@
 //! From a path to a guest.
 
-use super::link::{Link, Own, Whose, refused};
+use super::link::{Link, Whose, refused};
+use super::own::Own;
+use super::service::Served;
+use crate::any_engine::AnyEngine;
 use crate::contents::{check_superblock, mismatch};
 use crate::handle::Handle;
 use crate::held::Held;
-use crate::open::{self, Mode};
 use crate::pool::{Counted, Pool};
 use crate::shapes::Shapes;
 use crate::{Durability, Error, Options, Result};
@@ -17,8 +19,23 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The pool at `path` in the process that owns it. `None` if that lets nobody in, or has gone.
-pub(crate) fn join<T: Held>(options: &Options, path: &Path, shapes: Shapes) -> Result<Option<T>> {
+/// What can be used by guests, and serve them.
+pub(crate) trait Guest: Held {
+    /// The operations of a guest, made by the owner.
+    fn guest(link: Arc<Link>) -> AnyEngine<Self::Operations>;
+
+    /// The operations for guests.
+    fn served(&self) -> Arc<dyn Served>;
+}
+
+/// The pool at `path` in the process that owns it. `None` if that lets nobody in, or has gone. `own` opens it as its
+/// owner.
+pub(crate) fn join<T: Guest>(
+    options: &Options,
+    path: &Path,
+    shapes: Shapes,
+    own: fn(&Options, &Path) -> Result<Box<dyn Own>>,
+) -> Result<Option<T>> {
     let began = Instant::now();
     let located = Located::followed(path)?;
     let (pool, ownership, inode) = PoolFile::beside(&located, |bytes| options.size_max(bytes))?;
@@ -49,7 +66,7 @@ pub(crate) fn join<T: Held>(options: &Options, path: &Path, shapes: Shapes) -> R
         uuid: superblock.uuid,
         ownership,
         options: as_heir(options),
-        own: own::<T>,
+        own,
     };
     let link = Arc::new(Link::new(whose, visit));
     let pool = Arc::new(pool);
@@ -78,9 +95,4 @@ fn as_heir(options: &Options) -> Options {
     let never_own = options.never_own || options.read_only;
     let options = options.clone().guests(true).never_own(never_own);
     Options { durability: None, ..options }
-}
-
-/// Opens the pool as its owner.
-fn own<T: Held>(options: &Options, path: &Path) -> Result<Box<dyn Own>> {
-    Ok(Box::new(open::own::<T>(options, path, Mode::Open)?))
 }

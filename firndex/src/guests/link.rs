@@ -4,11 +4,16 @@
 //! pool; the others find the new owner. What the former one had not begun is asked again. What it had begun may have
 //! happened: a look-up is asked again, and a change fails with [`Error::Interrupted`], since nobody may make it twice.
 
+use super::beside::Beside;
 use super::figures::Figures;
+use super::own::Own;
 use super::wire::{Operation, Write, read_answer, read_log_use};
 use crate::held::Held;
+use crate::pool::Pool;
+use crate::stats::Stats;
 use crate::ticket::Ticket;
-use crate::{Error, Options, Pool, Result, Role};
+use crate::{Error, Options, Result, Role};
+use index::CheckReport;
 use pmem::OpenError;
 use pmem::durability::{LogError, LogUse};
 use pmem::file::{Located, Ownership};
@@ -34,27 +39,6 @@ const PAUSE_MAX: Duration = Duration::from_millis(8);
 const LANES_FOR_LONG: usize = LANES / 4;
 /// How long a new owner may take to let a guest in, before that looks whether it is still there.
 const LET_IN: Duration = Duration::from_millis(50);
-
-/// A pool of which this process has become the owner.
-pub(crate) trait Own: Send + Sync {
-    fn as_any(&self) -> &dyn Any;
-    fn pool(&self) -> &Pool;
-    fn close(self: Box<Self>) -> Result<()>;
-}
-
-impl<T: Held> Own for T {
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
-    fn pool(&self) -> &Pool {
-        Held::pool(self)
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        self.into_pool().into_handle().close()
-    }
-}
 
 /// Which pool it is, and how to own it.
 pub(super) struct Whose {
@@ -148,21 +132,7 @@ impl Link {
     }
 
     /// The pool of which this process has become the owner, if it has.
-    pub(crate) fn own_pool(&self) -> Option<&Pool> {
-        Some(self.own.get()?.pool())
-    }
-
-    pub(crate) fn role(&self) -> Role {
-        if self.own.get().is_some() { Role::Owner } else { Role::Guest }
-    }
-
-    /// Permissions of the pool's file, nine bits.
-    pub(crate) fn mode(&self) -> u32 {
-        self.whose.ownership.mode()
-    }
-
-    /// The same pool of which this process has become the owner, if it has.
-    pub(crate) fn own<T: Held>(&self) -> Option<&T> {
+    pub(super) fn owned<T: Held>(&self) -> Option<&T> {
         self.own.get()?.as_any().downcast_ref()
     }
 
@@ -208,8 +178,8 @@ impl Link {
         }
     }
 
-    /// A lane for the calling thread: its own, or another one where that is in use or given up. What takes long has lanes
-    /// of its own, so that nothing else waits behind it.
+    /// A lane for the calling thread: its own, or another one where that is in use or given up. What takes long has
+    /// lanes of its own, so that nothing else waits behind it.
     fn place(&self, operation: Operation) -> MutexGuard<'_, Place> {
         let (long, others) = self.places.split_at(LANES_FOR_LONG);
         let places = if operation.is_long() { long } else { others };
@@ -351,17 +321,6 @@ impl Link {
         found.map_err(|error| FAILURE.set(Some((self.address(), error)))).ok()
     }
 
-    /// Why a look-up of this thread has failed since this was asked last.
-    pub(crate) fn failure(&self) -> Result<()> {
-        if forks() != self.forks_at_open {
-            return Err(Error::Forked);
-        }
-        match FAILURE.take() {
-            Some((link, error)) if link == self.address() => Err(error),
-            _ => Ok(()),
-        }
-    }
-
     fn address(&self) -> usize {
         std::ptr::from_ref(self).addr()
     }
@@ -414,22 +373,6 @@ impl Link {
         )
     }
 
-    pub(crate) fn ticket(&self) -> Result<Ticket> {
-        self.word(Operation::Ticket, |pool| Ok(pool.ticket()?.0), &[]).map(Ticket)
-    }
-
-    pub(crate) fn durable_up_to(&self) -> Result<Ticket> {
-        self.word(Operation::DurableUpTo, |pool| Ok(pool.durable_up_to()?.0), &[]).map(Ticket)
-    }
-
-    pub(crate) fn wait_durable(&self, ticket: Ticket) -> Result<()> {
-        self.done(Operation::WaitDurable, |pool| pool.wait_durable(ticket), &[ticket.0])
-    }
-
-    pub(crate) fn sync(&self) -> Result<()> {
-        self.done(Operation::Sync, Pool::sync, &[])
-    }
-
     pub(crate) fn shrink(&self) -> Result<bool> {
         self.word(Operation::Shrink, |pool| Ok(pool.shrink()?.into()), &[]).map(|done| done != 0)
     }
@@ -438,8 +381,56 @@ impl Link {
     pub(super) fn occupancy(&self) -> index::Occupancy {
         self.keep(self.figures()).flatten().map_or_else(Default::default, |all| all.occupancy)
     }
+}
 
-    pub(crate) fn log(&self) -> Result<Option<LogUse>> {
+impl Beside for Link {
+    fn role(&self) -> Role {
+        if self.own.get().is_some() { Role::Owner } else { Role::Guest }
+    }
+
+    fn own(&self) -> Option<&dyn Any> {
+        Some(self.own.get()?.as_any())
+    }
+
+    fn own_stats(&self) -> Option<Result<Stats>> {
+        Some(self.own.get()?.pool().stats())
+    }
+
+    fn own_check(&self) -> Option<Result<CheckReport>> {
+        Some(self.own.get()?.pool().check())
+    }
+
+    fn mode(&self) -> u32 {
+        self.whose.ownership.mode()
+    }
+
+    fn failure(&self) -> Result<()> {
+        if forks() != self.forks_at_open {
+            return Err(Error::Forked);
+        }
+        match FAILURE.take() {
+            Some((link, error)) if link == self.address() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    fn ticket(&self) -> Result<Ticket> {
+        self.word(Operation::Ticket, |pool| Ok(pool.ticket()?.0), &[]).map(Ticket)
+    }
+
+    fn durable_up_to(&self) -> Result<Ticket> {
+        self.word(Operation::DurableUpTo, |pool| Ok(pool.durable_up_to()?.0), &[]).map(Ticket)
+    }
+
+    fn wait_durable(&self, ticket: Ticket) -> Result<()> {
+        self.done(Operation::WaitDurable, |pool| pool.wait_durable(ticket), &[ticket.0])
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.done(Operation::Sync, Pool::sync, &[])
+    }
+
+    fn log(&self) -> Result<Option<LogUse>> {
         self.ask_of_pool(
             Operation::LogUse,
             |pool| pool.pool().log(),
@@ -448,8 +439,7 @@ impl Link {
         )
     }
 
-    /// What a guest's statistics are made of. Of a pool that is this process's own, ask that.
-    pub(crate) fn figures(&self) -> Result<Option<Figures>> {
+    fn figures(&self) -> Result<Option<Figures>> {
         self.ask_of_pool(
             Operation::Figures,
             |_| Ok(None),
@@ -458,8 +448,7 @@ impl Link {
         )
     }
 
-    /// Closes the pool if this process has become its owner. Threads that wait for the disk end first.
-    pub(crate) fn close(self: Arc<Self>) -> Result<()> {
+    fn close(self: Arc<Self>) -> Result<()> {
         self.is_closing.store(true, Ordering::Relaxed);
         let mut link = self;
         loop {
@@ -594,7 +583,7 @@ fn concerns_this_process(refusal: &Error) -> bool {
 pub(super) fn refused(error: VisitError) -> Error {
     match error {
         VisitError::Stranger { found, expected } => {
-            let advice = "use one version of firndex in all processes that share a pool";
+            let advice = "use the same version in all processes that share a pool";
             OpenError::Mismatch { field: "owner", found, expected, advice }.into()
         }
         VisitError::Io(source) => Error::Io { action: "meeting the pool's owner", source },

@@ -7,15 +7,17 @@
 //! | `wire` | requests and answers in words |
 //! | `service`, `figures`, `rights` | what the owner does for a request |
 //! | `serve`, `execute`, `jobs` | the owner's serving thread |
-//! | `link` | a guest's way to whoever is the owner |
+//! | `link`, `own`, `beside` | a guest's way to whoever is the owner, itself included |
 //! | `table`, `store`, `remote_scan`, `part_way` | a guest's table and store, their scans and batches |
 //! | `join` | from a path to a guest's table or store |
 
+mod beside;
 mod execute;
 mod figures;
 mod jobs;
 mod join;
 mod link;
+mod own;
 mod part_way;
 mod remote_scan;
 mod rights;
@@ -25,21 +27,10 @@ mod store;
 mod table;
 mod wire;
 
+pub(crate) use beside::Beside;
 pub(crate) use figures::Figures;
-pub(crate) use join::join;
-pub(crate) use link::Link;
+pub(crate) use join::{Guest, join};
+pub(crate) use own::Own;
 pub(crate) use rights::Rights;
 pub(crate) use serve::Serving;
 pub(crate) use service::Served;
-pub(crate) use store::GuestStore;
-pub(crate) use table::GuestTable;
-
-/// What a process is to a pool: [`Pool::role`](crate::Pool::role).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Role {
-    /// It has the pool's lock, and makes the changes.
-    Owner,
-    /// It has the changes made by the owner, which is another process.
-    Guest,
-}

@@ -7,7 +7,7 @@
 use super::execute::{Asked, Outcome};
 use super::jobs::Jobs;
 use super::rights::Rights;
-use super::service::{Served, ServedScan};
+use super::service::{Scans, Served};
 use super::wire::{DONE, write_error, write_unfinished};
 use crate::Error;
 use crate::background::Background;
@@ -118,9 +118,6 @@ struct Desk {
     /// What was asked last is being done elsewhere. Its guest asks nothing before it is answered.
     is_busy: bool,
 }
-
-/// Scans of a guest, with the moment when it asked for more of them last.
-pub(super) type Scans<'a> = HashMap<u64, (Box<dyn ServedScan + 'a>, Instant)>;
 
 struct Guest<'a> {
     serial: u64,

@@ -5,7 +5,9 @@ use super::wire::{DONE, Malformed, Operation, Reader, Write, write_unfinished};
 use crate::body::Body;
 use crate::{Error, Result};
 use index::{Done, Fixed, Index, Record, RecordScan, Records, Scan, Unfinished};
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Words of an answer after which a scan or a batch leaves the rest to the next request: what is found may be far
 /// larger than what is asked for.
@@ -37,6 +39,9 @@ pub(crate) trait ServedScan {
     /// Adds the next pairs to `answer`, each behind a one, and then a zero. Returns whether there are more.
     fn go_on(&mut self, answer: &mut Vec<u64>) -> Result<bool>;
 }
+
+/// Scans of a guest by their numbers, with the moment when it asked for more of them last.
+pub(super) type Scans<'a> = HashMap<u64, (Box<dyn ServedScan + 'a>, Instant)>;
 
 fn write_found<V: Fixed>(answer: &mut Vec<u64>, found: Option<V>) {
     answer.maybe(found, Write::fixed);
@@ -247,8 +252,8 @@ impl Served for Arc<dyn Records> {
     }
 }
 
-/// Does the entries of a batch in order, some at once, until the answer is large: how many were done, and what was found
-/// of them. The guest asks for the others.
+/// Does the entries of a batch in order, some at once, until the answer is large: how many were done, and what was
+/// found of them. The guest asks for the others.
 fn in_parts<'a, E>(
     entries: &[E],
     answer: &mut Vec<u64>,

@@ -1,12 +1,16 @@
 //! A guest's store.
 
+use super::join::Guest;
 use super::link::Link;
 use super::part_way::PartWay;
 use super::remote_scan::RemoteScan;
+use super::service::Served;
 use super::wire::{
     BATCH_WORDS, Malformed, Operation, Reader, Write, read_answer, read_batch_answer,
 };
+use crate::any_engine::AnyEngine;
 use crate::{BatchError, Error, Record as Shown, Result, Store};
+use engines::Inlined;
 use index::{
     CheckReport, ItemError, KeyValue, Occupancy, Record, RecordExchange, RecordScan, Records,
     Shrunk, Unfinished, check_limits, check_pairs,
@@ -17,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A store in another process, as an engine is one in this.
-pub(crate) struct GuestStore {
+struct GuestStore {
     link: Arc<Link>,
 }
 
@@ -41,11 +45,17 @@ fn all_shown(records: Vec<Option<Shown<'_>>>) -> Vec<Found<'_>> {
     records.into_iter().map(shown).collect()
 }
 
-impl GuestStore {
-    pub(crate) fn new(link: Arc<Link>) -> Self {
-        GuestStore { link }
+impl Guest for Store {
+    fn guest(link: Arc<Link>) -> AnyEngine<dyn Records> {
+        AnyEngine::new(Box::new(GuestStore { link }), Inlined::none())
     }
 
+    fn served(&self) -> Arc<dyn Served> {
+        Arc::new(self.records().shared())
+    }
+}
+
+impl GuestStore {
     /// An operation on one key.
     fn one<'a>(
         &'a self,
@@ -242,7 +252,7 @@ impl Records for GuestStore {
     }
 
     fn scan(&self) -> Box<dyn RecordScan + '_> {
-        match self.link.own::<Store>() {
+        match self.link.owned::<Store>() {
             Some(store) => store.records().scan(),
             None => Box::new(GuestScan {
                 scan: RemoteScan::new(&self.link),
@@ -259,18 +269,18 @@ impl Records for GuestStore {
     }
 
     fn occupancy(&self) -> Occupancy {
-        match self.link.own::<Store>() {
+        match self.link.owned::<Store>() {
             Some(store) => store.records().occupancy(),
             None => self.link.occupancy(),
         }
     }
 
     fn heap_use(&self) -> HeapUse {
-        self.link.own::<Store>().map_or_else(HeapUse::default, |own| own.records().heap_use())
+        self.link.owned::<Store>().map_or_else(HeapUse::default, |own| own.records().heap_use())
     }
 
     fn check(&self) -> CheckReport {
-        self.link.own::<Store>().map_or_else(CheckReport::default, |own| own.records().check())
+        self.link.owned::<Store>().map_or_else(CheckReport::default, |own| own.records().check())
     }
 
     /// The owner makes it where it makes the change.

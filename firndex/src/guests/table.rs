@@ -1,12 +1,16 @@
 //! A guest's table.
 
+use super::join::Guest;
 use super::link::Link;
 use super::part_way::PartWay;
 use super::remote_scan::RemoteScan;
+use super::service::Served;
 use super::wire::{
     BATCH_WORDS, Operation, Reader, Write, read_answer, read_batch_answer, words_of,
 };
+use crate::any_engine::AnyEngine;
 use crate::{BatchError, Error, Result, Table};
+use engines::Inlined;
 use index::{CheckReport, Done, Exchange, Fixed, Index, Occupancy, Scan, Shrunk, Unfinished};
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -15,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A table in another process, as an engine is one in this.
-pub(crate) struct GuestTable<K, V> {
+struct GuestTable<K, V> {
     link: Arc<Link>,
     _pairs: PhantomData<fn(K) -> V>,
 }
@@ -24,11 +28,18 @@ fn found<V: Fixed>(answer: &[u64]) -> Result<Option<V>> {
     Ok(read_answer(answer)?.maybe(Reader::fixed)?)
 }
 
-impl<K: Fixed, V: Fixed> GuestTable<K, V> {
-    pub(crate) fn new(link: Arc<Link>) -> Self {
-        GuestTable { link, _pairs: PhantomData }
+impl<K: Fixed, V: Fixed> Guest for Table<K, V> {
+    fn guest(link: Arc<Link>) -> AnyEngine<dyn Index<K, V>> {
+        let table = GuestTable { link, _pairs: PhantomData };
+        AnyEngine::new(Box::new(table), Inlined::none())
     }
 
+    fn served(&self) -> Arc<dyn Served> {
+        Arc::new(self.index().shared())
+    }
+}
+
+impl<K: Fixed, V: Fixed> GuestTable<K, V> {
     /// A change of one key.
     fn change(
         &self,
@@ -222,7 +233,7 @@ impl<K: Fixed, V: Fixed> Index<K, V> for GuestTable<K, V> {
     }
 
     fn scan(&self) -> Box<dyn Scan<K, V> + '_> {
-        match self.link.own::<Table<K, V>>() {
+        match self.link.owned::<Table<K, V>>() {
             Some(table) => table.index().scan(),
             None => Box::new(GuestScan { scan: RemoteScan::new(&self.link), own: None }),
         }
@@ -246,14 +257,16 @@ impl<K: Fixed, V: Fixed> Index<K, V> for GuestTable<K, V> {
     }
 
     fn occupancy(&self) -> Occupancy {
-        match self.link.own::<Table<K, V>>() {
+        match self.link.owned::<Table<K, V>>() {
             Some(table) => table.index().occupancy(),
             None => self.link.occupancy(),
         }
     }
 
     fn check(&self) -> CheckReport {
-        self.link.own::<Table<K, V>>().map_or_else(CheckReport::default, |own| own.index().check())
+        self.link
+            .owned::<Table<K, V>>()
+            .map_or_else(CheckReport::default, |own| own.index().check())
     }
 
     fn settle(&self) {}

@@ -10,7 +10,7 @@ mod start;
 
 use crate::companions::Companions;
 use crate::contents::{Contents, check_superblock};
-use crate::guests;
+use crate::guests::{Guest, Own, join};
 use crate::held::Held;
 use crate::shapes::Shapes;
 use crate::{Error, Kind, Options, Result};
@@ -40,23 +40,28 @@ impl Ready {
     }
 }
 
-pub(crate) fn open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
+pub(crate) fn open<T: Guest>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
     match own(options, path, mode) {
         Err(Error::Open(OpenError::Busy { path: shown, .. })) if mode != Mode::Create => {
-            let joined = guests::join(options, path, asked_shapes::<T>(options)?)?;
+            let joined = join(options, path, asked_shapes::<T>(options)?, own_boxed::<T>)?;
             joined.ok_or_else(|| OpenError::Busy { path: shown, advice: LET_IN }.into())
         }
         // Another handle of this process may let others in, its own among them.
         Err(refused @ Error::Open(OpenError::AlreadyOpen { .. })) if mode != Mode::Create => {
-            let joined = guests::join(options, path, asked_shapes::<T>(options)?);
+            let joined = join(options, path, asked_shapes::<T>(options)?, own_boxed::<T>);
             joined.ok().flatten().ok_or(refused)
         }
         opened => opened,
     }
 }
 
+/// Opens the pool of a guest that is to be its owner.
+fn own_boxed<T: Guest>(options: &Options, path: &Path) -> Result<Box<dyn Own>> {
+    Ok(Box::new(own::<T>(options, path, Mode::Open)?))
+}
+
 /// Opens a pool that no other process has open.
-pub(crate) fn own<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
+fn own<T: Guest>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
     match try_open(options, path, mode) {
         // Where either would do and another one creates the pool meanwhile, what that one has made is as good.
         Err(Error::Open(OpenError::Exists { .. })) if mode == Mode::OpenOrCreate => {
@@ -66,7 +71,7 @@ pub(crate) fn own<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result
     }
 }
 
-fn try_open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
+fn try_open<T: Guest>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
     let began = Instant::now();
     let shapes = asked_shapes::<T>(options)?;
     let ready = Ready { began, ..ready(options, path, mode, T::contents(), shapes)? };

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The state says who may write the rest: the guest where it is FREE or DONE, the owner where it is DOING. So each side
-//! may die at any moment, and the other one knows what it must not rely on: a request that is still ASKED was not begun,
-//! one that is DOING may have happened, and one that is DONE has its answer.
+//! may die at any moment, and the other one knows what it must not rely on: a request that is still ASKED was not
+//! begun, one that is DOING may have happened, and one that is DONE has its answer.
 //!
 //! What is longer than a lane goes through it in parts, each of them asked and answered.
 

@@ -14,8 +14,8 @@ pub(super) fn beside(pool: &Located, inode: u64, uuid: u128) -> Located {
     pool.sibling(OsString::from(format!(".firndex-{uuid:032x}-{inode:x}")))
 }
 
-/// Removes the socket that a process has left which was killed. The caller has the lock of the pool, whose file has this
-/// inode.
+/// Removes the socket that a process has left which was killed. The caller has the lock of the pool, whose file has
+/// this inode.
 pub fn remove(pool: &Located, inode: u64, uuid: u128) {
     // Most pools have none.
     let _ = beside(pool, inode, uuid).unlink();
