@@ -84,7 +84,7 @@ fn what_a_guest_writes_into_its_lanes_harms_nobody_else() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pool");
         let engine = match kind {
-            Kind::Wide => "level".parse().unwrap(),
+            Kind::Wide => crate::owner::wide_engine(),
             _ => Engine::ALL[0],
         };
         let owner = Process::owner(kind, &path, engine, Durability::Process);

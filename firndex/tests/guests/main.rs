@@ -6,6 +6,7 @@ mod hostile;
 mod operations;
 mod owner;
 mod refusals;
+mod torture;
 
 /// Entered by the processes that tests start from their own executable; see [`owner`].
 #[test]

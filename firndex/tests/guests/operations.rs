@@ -118,7 +118,7 @@ fn a_table_is_the_same_to_a_guest() {
 fn so_is_one_with_keys_and_values_of_other_sizes() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pool");
-    let engine = *Engine::ALL.iter().find(|one| one.name() == "level").unwrap();
+    let engine = crate::owner::wide_engine();
     let _owner = Process::owner(Kind::Wide, &path, engine, Durability::Process);
     let table: Table<WideKey, WideValue> = patient().open_table_of(&path).unwrap();
     let key = |number: u64| {

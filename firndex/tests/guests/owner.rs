@@ -26,6 +26,12 @@ pub(crate) enum Kind {
 pub(crate) type WideKey = [u8; 16];
 pub(crate) type WideValue = [u64; 3];
 
+/// An engine that takes such pairs.
+pub(crate) fn wide_engine() -> Engine {
+    let takes = |engine: &&Engine| engine.description().pair_bytes_max >= 40;
+    *Engine::ALL.iter().find(takes).unwrap()
+}
+
 impl Kind {
     fn name(self) -> &'static str {
         match self {
@@ -69,10 +75,8 @@ impl Process {
         engine: Engine,
         durability: Durability,
     ) -> (Process, String) {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "role", "--nocapture", "--test-threads=1"]);
-        command.env(ROLE, kind.name()).env(PATH, path).env(ENGINE, engine.name());
-        command.env(DURABILITY, durability.name());
+        let mut command = role(kind.name(), path);
+        command.env(ENGINE, engine.name()).env(DURABILITY, durability.name());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
         let line = said.find_map(|line| Some(line.unwrap().split_once("is the ")?.1.to_owned()));
@@ -116,6 +120,9 @@ pub(crate) fn play() {
     if let Some(numbers) = role.strip_prefix("add ") {
         return add(&path, numbers);
     }
+    if let Some(worker) = role.strip_prefix("work ") {
+        return crate::torture::work(&path, worker.parse().unwrap());
+    }
     if let Some(round) = role.strip_prefix("put ") {
         return put(&path, round);
     }
@@ -154,15 +161,20 @@ fn wait(pool: &firndex::Pool) {
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
 }
 
+/// A process that plays a role at a path.
+pub(crate) fn role(role: &str, path: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "role", "--nocapture", "--test-threads=1"]).stdin(Stdio::null());
+    command.env(ROLE, role).env(PATH, path);
+    command
+}
+
 /// Threads of an [`adder`].
 pub(crate) const ADDER_THREADS: u64 = 3;
 
 /// A guest whose threads each add one to counters so many times.
 pub(crate) fn adder(path: &Path, counters: u64, times: u64) -> Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "role", "--nocapture", "--test-threads=1"]).stdin(Stdio::null());
-    command.env(ROLE, format!("add {counters} {times}")).env(PATH, path);
-    command.spawn().unwrap()
+    role(&format!("add {counters} {times}"), path).spawn().unwrap()
 }
 
 fn add(path: &Path, numbers: &str) {
@@ -182,10 +194,7 @@ fn add(path: &Path, numbers: &str) {
 
 /// A guest that fills a pool with a limit.
 pub(crate) fn filler(path: &Path) -> Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "role", "--nocapture", "--test-threads=1"]).stdin(Stdio::null());
-    command.env(ROLE, "fill").env(PATH, path);
-    command.spawn().unwrap()
+    role("fill", path).spawn().unwrap()
 }
 
 fn fill(path: &Path) {
@@ -208,10 +217,7 @@ pub(crate) const PUTS: u64 = 3000;
 
 /// A guest that puts pairs one after the other and says so.
 pub(crate) fn putter(path: &Path, round: u64) -> Child {
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "role", "--nocapture", "--test-threads=1"]).stdin(Stdio::null());
-    command.env(ROLE, format!("put {round}")).env(PATH, path).stdout(Stdio::piped());
-    command.spawn().unwrap()
+    role(&format!("put {round}"), path).stdout(Stdio::piped()).spawn().unwrap()
 }
 
 fn put(path: &Path, round: &str) {
