@@ -120,7 +120,7 @@ pub enum Error {
     /// A forked process used an inherited handle.
     #[error(
         "this handle was opened before the process forked, and its bookkeeping is a stale copy; \
-         open the pool again in the child, after the parent has closed it"
+         open the pool again in the child, after the parent has closed it or as its guest (`Options::guests`)"
     )]
     Forked,
     /// The process that owned the pool has ended while it did what this process, a guest, had asked for. So that may

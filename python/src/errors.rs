@@ -78,7 +78,7 @@ fn in_python(message: &str) -> String {
         .replace("`Options::", "the argument `")
         .replace("`Salvage::open(POOL)`", "the command `firndex salvage POOL OUT`")
         .replace("`firndex::remove`", "`firndex.remove`")
-        .replace(" in the child, after the parent has closed it", " in the child")
+        .replace(" in the child, after the parent has closed it or as its guest (`Options::guests`)", " in the child")
         .replace("open it with `open_or_create`", "open it with the flag \"c\"")
 }
 

@@ -18,9 +18,10 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Keep a pool open for other processes, until a signal ends it
 ///
-/// Other processes open the pool as usual meanwhile, commands as well as programs, and have this one make their changes.
-/// No processor time is spent while nobody asks. SIGTERM, SIGINT (Ctrl-C) and SIGHUP close the pool; a program that has
-/// it open then carries on with it by itself. Programs that open a pool with `Options::guests` need no such process.
+/// Other processes open the pool as usual meanwhile, commands as well as programs, and have this one make their
+/// changes. No processor time is spent while nobody asks. SIGTERM, SIGINT (Ctrl-C) and SIGHUP close the pool; a program
+/// that has it open then carries on with it by itself. Programs that open a pool with `Options::guests` need no such
+/// process.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:

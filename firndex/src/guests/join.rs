@@ -38,10 +38,10 @@ pub(crate) fn join<T: Guest>(
 ) -> Result<Option<T>> {
     let began = Instant::now();
     let located = Located::followed(path)?;
-    let (pool, ownership, inode) = PoolFile::beside(&located, |bytes| options.size_max(bytes))?;
-    let superblock = pool.superblock();
-    let visit = Visit::begin(&located, inode, superblock.uuid, ownership, options.patience);
-    let visit = match visit {
+    let beside = || PoolFile::beside(&located, |bytes| options.size_max(bytes));
+    let (pool, ownership, inode) = beside()?;
+    let uuid = pool.superblock().uuid;
+    let visit = match Visit::begin(&located, inode, uuid, ownership, options.patience) {
         Ok(visit) => visit,
         Err(VisitError::Nobody) => return Ok(None),
         Err(VisitError::Silent) => {
@@ -50,6 +50,9 @@ pub(crate) fn join<T: Guest>(
         }
         Err(error) => return Err(refused(error)),
     };
+    // Once more: the owner may have been about to complete a new pool, or to open this one otherwise.
+    let (pool, ..) = beside()?;
+    let superblock = pool.superblock();
     let engine = check_superblock(&superblock, options.engine, T::contents())?;
     demand_durability(options, &superblock)?;
     if shapes != Shapes::default() {

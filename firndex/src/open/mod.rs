@@ -22,7 +22,10 @@ use pmem::{OpenError, Pool};
 pub(crate) use ready::{Mode, Ready};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// How soon a pool is tried again that somebody is about to let others into.
+const AGAIN: Duration = Duration::from_millis(2);
 
 /// Beside a process that lets nobody in. It may also have ended by now.
 const LET_IN: &str = "close it there first, or have that process let others in (`Options::guests`)";
@@ -41,17 +44,31 @@ impl Ready {
 }
 
 pub(crate) fn open<T: Guest>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
-    match own(options, path, mode) {
-        Err(Error::Open(OpenError::Busy { path: shown, .. })) if mode != Mode::Create => {
-            let joined = join(options, path, asked_shapes::<T>(options)?, own_boxed::<T>)?;
-            joined.ok_or_else(|| OpenError::Busy { path: shown, advice: LET_IN }.into())
+    let began = Instant::now();
+    loop {
+        let refused =
+            match own(options, path, mode) {
+                Err(
+                    refused @ Error::Open(OpenError::Busy { .. } | OpenError::AlreadyOpen { .. }),
+                ) if mode != Mode::Create => refused,
+                opened => return opened,
+            };
+        // Another process may let others in, or another handle of this one.
+        let shapes = asked_shapes::<T>(options)?;
+        if let Some(guest) = join(options, path, shapes, own_boxed::<T>)? {
+            return Ok(guest);
         }
-        // Another handle of this process may let others in, its own among them.
-        Err(refused @ Error::Open(OpenError::AlreadyOpen { .. })) if mode != Mode::Create => {
-            let joined = join(options, path, asked_shapes::<T>(options)?, own_boxed::<T>);
-            joined.ok().flatten().ok_or(refused)
+        // Who has just locked the pool, or is closing it, is about to let others in, or to make way. Of processes that
+        // are started together all are to come through.
+        if !options.guests || options.read_only || began.elapsed() >= options.patience {
+            return Err(match refused {
+                Error::Open(OpenError::Busy { path, .. }) => {
+                    OpenError::Busy { path, advice: LET_IN }.into()
+                }
+                other => other,
+            });
         }
-        opened => opened,
+        std::thread::sleep(AGAIN);
     }
 }
 
@@ -63,10 +80,11 @@ fn own_boxed<T: Guest>(options: &Options, path: &Path) -> Result<Box<dyn Own>> {
 /// Opens a pool that no other process has open.
 fn own<T: Guest>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
     match try_open(options, path, mode) {
-        // Where either would do and another one creates the pool meanwhile, what that one has made is as good.
-        Err(Error::Open(OpenError::Exists { .. })) if mode == Mode::OpenOrCreate => {
-            try_open(options, path, Mode::Open)
-        }
+        // Where either would do and another one creates the pool meanwhile, what that one has made is as good. Its
+        // log may be seen before its file is looked for again.
+        Err(Error::Open(
+            OpenError::Exists { .. } | OpenError::ForeignLog { .. } | OpenError::LeftLog { .. },
+        )) if mode == Mode::OpenOrCreate && path.exists() => try_open(options, path, Mode::Open),
         opened => opened,
     }
 }

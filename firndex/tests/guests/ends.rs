@@ -271,3 +271,47 @@ fn what_guests_are_told_survives_a_rewrite() {
         store.close().unwrap();
     }
 }
+
+/// All open the same path at once, and nobody was there before.
+#[test]
+fn processes_that_are_started_together_all_come_through() {
+    for _ in 0..5 {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pool");
+        let roles: Vec<(Process, String)> = std::thread::scope(|scope| {
+            let starts: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        Process::start(Kind::Store, &path, Engine::ALL[0], Durability::Periodic)
+                    })
+                })
+                .collect();
+            starts.into_iter().map(|start| start.join().unwrap()).collect()
+        });
+        let owners = roles.iter().filter(|(_, role)| role == "owner").count();
+        assert_eq!(owners, 1);
+        roles.into_iter().for_each(|(process, _)| process.close());
+    }
+}
+
+#[test]
+fn threads_that_open_one_path_at_once_all_come_through() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pool");
+    let tables: Vec<Table<u64, u64>> = std::thread::scope(|scope| {
+        let open = || patient().guests(true).open_or_create_table(&path).unwrap();
+        let opening: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+        opening.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert_eq!(tables.iter().filter(|table| table.role() == Role::Owner).count(), 1);
+    for (key, table) in (0..).zip(&tables) {
+        table.put(key, key).unwrap();
+    }
+    assert_eq!(tables[0].len(), 4);
+    // Whoever is closed first, the others go on.
+    for (left, table) in tables.into_iter().enumerate() {
+        assert_eq!(table.get(3).unwrap(), Some(3), "{left}");
+        table.close().unwrap();
+    }
+    assert!(firndex::inspect(&path).unwrap().clean);
+}
