@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a user is told to do begins with one of these.
-const WAYS: [&str; 24] = [
+const WAYS: [&str; 26] = [
     "ask for",
     "choose",
     "close it",
@@ -34,6 +35,8 @@ const WAYS: [&str; 24] = [
     "use",
     "try again",
     "do again once",
+    "do it again",
+    "end it",
 ];
 
 fn path() -> PathBuf {
@@ -245,7 +248,28 @@ fn errors() -> Vec<(&'static str, Error, Vec<&'static str>)> {
         ),
         ("NotLogged", Error::NotLogged, vec!["process", "Options::durability"]),
         ("ReadOnly", Error::ReadOnly, vec!["read-only"]),
-        ("Forked", Error::Forked, vec!["forked"]),
+        ("Forked", Error::Forked, vec!["forked", "Options::guests"]),
+        ("Interrupted", Error::Interrupted, vec!["done or not", "do it again"]),
+        (
+            "Silent",
+            Error::Silent { process: 17, waited: Duration::from_secs(99) },
+            vec!["process 17, which owns the pool,", "99.0 s", "Options::patience"],
+        ),
+        (
+            "Silent",
+            Error::Silent { process: 0, waited: Duration::from_secs(99) },
+            vec!["the process that owns the pool has not answered"],
+        ),
+        (
+            "Owner",
+            Error::Owner { found: "it has 17 scans: use fewer".into() },
+            vec!["could not do it", "17 scans"],
+        ),
+        (
+            "ForOwner",
+            Error::ForOwner { what: "`check`", advice: "close it there first" },
+            vec!["`check`", "a guest", "close it there first"],
+        ),
         (
             "Vanished",
             Error::Vanished { file_bytes: 4096, pool_bytes: 65536 },
@@ -413,8 +437,9 @@ fn no_error_is_forgotten() {
         variants(include_str!("../../../../pmem/src/durability/error.rs"), "LogError"),
         variants(include_str!("../../../../index/src/error.rs"), "ItemError"),
     );
-    // Those of an item that are others' are tried as such.
-    let others = BTreeSet::from(["Space".to_owned(), "Corrupt".to_owned()]);
+    // Those of an item that are others' are tried as such. What another process has said is an error of its.
+    let others = ["Space", "Corrupt", "Other", "Told"].map(str::to_owned);
+    let others = BTreeSet::from(others);
     let all: BTreeSet<_> = space.into_iter().chain(log).chain(item).collect();
     assert_eq!(&all - &others, names(parts()));
 }
