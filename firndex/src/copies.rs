@@ -4,12 +4,14 @@ use crate::draft::{Copied, Draft, Existing};
 use crate::handle::Handle;
 use crate::held::Held;
 use crate::open::create::random_uuid;
+use crate::options::Identity;
 use crate::{Engine, Error, Options, Result, Store, Table};
 use index::Fixed;
 use pmem::Pool;
 use pmem::durability::RestoreError;
 use pmem::file::PoolFile;
 use pmem::medium::Memory;
+use pmem::superblock::Superblock;
 use std::path::Path;
 
 impl<K: Fixed, V: Fixed> Table<K, V> {
@@ -272,7 +274,8 @@ fn successor(handle: &Handle) -> Result<Option<(Draft, Options)>> {
     // Refused where nothing may be written.
     drop(handle.write()?);
     let superblock = handle.superblock()?;
-    let identity = Some((superblock.uuid, superblock.logged()));
+    let Superblock { uuid, incarnation, .. } = superblock;
+    let identity = Some(Identity { uuid, incarnation, logged: superblock.logged() });
     let options = Options { identity, ..like(handle)? };
     Ok(handle.file().map(Draft::over).transpose()?.map(|draft| (draft, options)))
 }

@@ -98,11 +98,15 @@ impl Draft {
     fn pool(&self, options: &Options, contents: Contents) -> Result<Pool<Memory>> {
         let engine = contents.engine(options.engine, &options.parameters)?;
         let mut spec = spec(options, engine, contents);
-        if let Some((uuid, _)) = options.identity {
-            spec.uuid = uuid;
+        if let Some(identity) = options.identity {
+            spec.uuid = identity.uuid;
         }
         let pool = create(self.medium(options, 0)?, &spec, self.place())?;
-        let logged = options.identity.and_then(|(_, logged)| logged);
+        let io = |source| Error::Io { action: "marking the new pool", source };
+        if let Some(identity) = options.identity {
+            pool.set_incarnation(identity.incarnation).map_err(io)?;
+        }
+        let logged = options.identity.and_then(|identity| identity.logged);
         if logged.is_some() || options.durability.is_some() {
             let recorded = match options.durability.filter(|_| logged.is_none()) {
                 Some(asked) => pool.set_unlogged(asked),

@@ -574,6 +574,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
+        self.link.iter().for_each(|link| link.end_waits());
         let is_own = pmem::sync::forks() == self.forks_at_open;
         if is_own && self.durable.is_some() {
             // Failed writes were reported to who waited for them.

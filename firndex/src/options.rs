@@ -94,7 +94,7 @@ pub struct Options {
     /// The size of a new pool's heap segments, if it is copied from another pool.
     pub(crate) segment_log2: Option<u32>,
     /// Identity and log of the pool that a new one replaces.
-    pub(crate) identity: Option<(u128, Option<Logged>)>,
+    pub(crate) identity: Option<Identity>,
     /// The shapes of a table's keys and values, if those of its types do not count: a copy has those of another pool.
     pub(crate) shapes: Option<Shapes>,
     pub(crate) compact_at: f64,
@@ -118,6 +118,14 @@ pub struct Options {
     pub(crate) mode: Option<u32>,
     pub(crate) restore_progress: Option<Progress>,
     pub(crate) settings: Settings,
+}
+
+/// What a rewritten pool goes on with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Identity {
+    pub(crate) uuid: u128,
+    pub(crate) incarnation: u64,
+    pub(crate) logged: Option<Logged>,
 }
 
 /// Receives the progress of a restoration: bytes read, and bytes in all.
@@ -496,8 +504,9 @@ impl Options {
     /// whatever process is killed. A change fails with
     /// [`Error::Interrupted`](crate::Error::Interrupted) if the owner ends in the middle of it.
     ///
-    /// The owner makes a socket beside the pool, `.firndex-` and a number, which whoever may write the pool may
-    /// connect to, and starts a thread, which sleeps while nobody asks.
+    /// The owner makes a socket beside the pool, `.firndex-` and two numbers, which whoever may write the pool may
+    /// connect to, and starts a thread, which sleeps while nobody asks. An opening beside a process that lets nobody in
+    /// is tried for up to a second more: that one may be about to let others in, or to close the pool.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {

@@ -205,7 +205,8 @@ impl Pool {
     /// Number of pairs. It is exact when nothing writes; otherwise each change under way may be counted or not. It adds
     /// up per-thread counts and reads no pair. Only if the pool was not closed, and what an opening rebuilds is
     /// [still being built](Options::built_at_once_max), it waits for that. In a forked child it is about the number at
-    /// the fork, or less if that was still being counted.
+    /// the fork, or less if that was still being counted. In a guest whose owner does not answer
+    /// ([`Options::patience`]) it is what it was when it was asked last, 0 at first.
     pub fn len(&self) -> u64 {
         self.body().pairs()
     }

@@ -94,10 +94,12 @@ impl Shapes {
 pub(crate) fn record<K: Fixed, V: Fixed>(
     pool: &Pool<Memory>,
     asked: Option<&Shapes>,
+    replaces_another: bool,
 ) -> crate::Result<()> {
     let superblock = pool.superblock();
     let shapes = asked.cloned().unwrap_or_else(Shapes::of::<K, V>);
-    if superblock.incarnation > 1 || !superblock.extents.is_empty() {
+    let is_new = superblock.incarnation == 1 || replaces_another;
+    if !is_new || !superblock.extents.is_empty() {
         return Shapes::from_note(pool.note(), &superblock).allow(shapes);
     }
     if let Some(note) = shapes.note() {

@@ -376,7 +376,7 @@ impl<K: Fixed, V: Fixed> Held for Table<K, V> {
         engine: Engine,
         options: &Options,
     ) -> Result<AnyEngine<dyn Index<K, V>>> {
-        shapes::record::<K, V>(&pool, options.shapes.as_ref())?;
+        shapes::record::<K, V>(&pool, options.shapes.as_ref(), options.identity.is_some())?;
         // Engines are not compiled anew for each type of 8 bytes.
         Ok(if const { index::are_words::<K, V>() } {
             let opened = words(pool, engine, options)?;

@@ -35,6 +35,9 @@ pub(crate) trait Beside: Send + Sync {
     fn sync(&self) -> Result<()>;
     fn log(&self) -> Result<Option<LogUse>>;
 
+    /// Has all calls fail that wait in other threads.
+    fn end_waits(&self);
+
     /// Closes the pool if this process owns it. Threads that wait for the disk end first.
     fn close(self: Arc<Self>) -> Result<()>;
 }

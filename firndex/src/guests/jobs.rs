@@ -2,6 +2,7 @@
 
 use pmem::meeting::Bell;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, JoinHandle};
 
@@ -16,6 +17,8 @@ type Found<P> = (P, Vec<u64>);
 /// Jobs of whom a `P` names, which find words.
 pub(super) struct Jobs<P> {
     bell: Bell,
+    /// What is found by a job that was not done.
+    refused: fn(&str) -> Vec<u64>,
     queue: VecDeque<(P, Work)>,
     running: Vec<JoinHandle<()>>,
     done: (Sender<Found<P>>, Receiver<Found<P>>),
@@ -23,8 +26,8 @@ pub(super) struct Jobs<P> {
 
 impl<P: Copy + Send + 'static> Jobs<P> {
     /// None. `bell` is rung whenever one is done.
-    pub(super) fn new(bell: Bell) -> Self {
-        Jobs { bell, queue: VecDeque::new(), running: Vec::new(), done: channel() }
+    pub(super) fn new(bell: Bell, refused: fn(&str) -> Vec<u64>) -> Self {
+        Jobs { bell, refused, queue: VecDeque::new(), running: Vec::new(), done: channel() }
     }
 
     pub(super) fn begin(&mut self, whose: P, work: impl FnOnce() -> Vec<u64> + Send + 'static) {
@@ -34,7 +37,14 @@ impl<P: Copy + Send + 'static> Jobs<P> {
 
     /// Those that have not begun never will.
     pub(super) fn begin_no_more(&mut self) {
-        self.queue.clear();
+        for (whose, _) in std::mem::take(&mut self.queue) {
+            self.refuse(whose, "it is closing the pool");
+        }
+    }
+
+    fn refuse(&self, whose: P, why: &str) {
+        // The receiver is here.
+        let _ = self.done.0.send((whose, (self.refused)(why)));
     }
 
     fn go_on(&mut self) {
@@ -42,16 +52,18 @@ impl<P: Copy + Send + 'static> Jobs<P> {
         while self.running.len() < RUNNING_MAX
             && let Some((whose, work)) = self.queue.pop_front()
         {
-            let (done, bell) = (self.done.0.clone(), self.bell.clone());
+            let (done, bell, refused) = (self.done.0.clone(), self.bell.clone(), self.refused);
             let work = move || {
-                let found = work();
+                // Whoever asked is told in any case.
+                let found = catch_unwind(AssertUnwindSafe(work));
+                let found = found.unwrap_or_else(|_| refused("it has panicked"));
                 if done.send((whose, found)).is_ok() {
                     bell.ring();
                 }
             };
-            // Where the system starts no thread, who asked waits until its patience is over.
-            if let Ok(job) = Builder::new().name("firndex-job".into()).spawn(work) {
-                self.running.push(job);
+            match Builder::new().name("firndex-job".into()).spawn(work) {
+                Ok(job) => self.running.push(job),
+                Err(error) => self.refuse(whose, &format!("it can start no thread: {error}")),
             }
         }
     }

@@ -53,6 +53,10 @@ pub(crate) fn join<T: Guest>(
     // Once more: the owner may have been about to complete a new pool, or to open this one otherwise.
     let (pool, ..) = beside()?;
     let superblock = pool.superblock();
+    if superblock.uuid != uuid {
+        // Another pool has taken its place meanwhile.
+        return Ok(None);
+    }
     let engine = check_superblock(&superblock, options.engine, T::contents())?;
     demand_durability(options, &superblock)?;
     if shapes != Shapes::default() {

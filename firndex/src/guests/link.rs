@@ -211,12 +211,19 @@ impl Link {
             let waits = Waits { visit: &visit, lane, patience, is_long, is_closing };
             match waits.transfer(&place.request, &mut place.answer) {
                 Ok(()) => return Ok(true),
-                Err(Unanswered::Closing) => return Err(Error::Log(LogError::Closed)),
+                Err(Unanswered::Closing) => {
+                    place.is_given_up = !lane.withdraw();
+                    return Err(Error::Log(LogError::Closed));
+                }
                 Err(Unanswered::Ended { has_begun }) => {
                     if has_begun && !operation.only_reads() {
                         return Err(Error::Interrupted);
                     }
                     let since = *seeks_since.get_or_insert_with(Instant::now);
+                    // One who lets this guest in and out again is no better than one who is silent.
+                    if since.elapsed() >= patience {
+                        return Err(Error::Silent { process, waited: since.elapsed() });
+                    }
                     self.seek(number, since)?;
                 }
                 Err(Unanswered::Silent { waited, is_taken_back }) => {
@@ -253,6 +260,9 @@ impl Link {
         loop {
             if self.own.get().is_some() || self.visits.load(Ordering::Acquire) != former {
                 return Ok(());
+            }
+            if self.is_closing.load(Ordering::Relaxed) {
+                return Err(Error::Log(LogError::Closed));
             }
             if !options.never_own && refusal.is_none() {
                 match own(options, path) {
@@ -448,6 +458,10 @@ impl Beside for Link {
         )
     }
 
+    fn end_waits(&self) {
+        self.is_closing.store(true, Ordering::Relaxed);
+    }
+
     fn close(self: Arc<Self>) -> Result<()> {
         self.is_closing.store(true, Ordering::Relaxed);
         let mut link = self;
@@ -531,7 +545,8 @@ impl Waits<'_> {
                 // The end comes after all that the owner has done.
                 return match self.lane.asked() {
                     Asked::Answered => Ok(()),
-                    asked => Err(Unanswered::Ended { has_begun: asked == Asked::Begun }),
+                    // Taken back for good, whatever has ended.
+                    _ => Err(Unanswered::Ended { has_begun: !self.lane.withdraw() }),
                 };
             }
             if self.is_closing.load(Ordering::Relaxed) {

@@ -36,7 +36,7 @@ const ASIDE: Duration = Duration::from_micros(200);
 /// Most words of a request: those of the largest exchange, of two values.
 const REQUEST_WORDS_MAX: usize = (KEY_BYTES_MAX + 2 * VALUE_BYTES_MAX) / 8 + LANE_WORDS;
 /// Most words of all requests of a guest that are not whole yet.
-const UNFINISHED_WORDS_MAX: usize = 4 * REQUEST_WORDS_MAX;
+const UNFINISHED_WORDS_MAX: usize = 8 * REQUEST_WORDS_MAX;
 /// Words of a lane's memory that are kept for the next request.
 const KEPT_WORDS: usize = 4 * LANE_WORDS;
 /// After this long a scan that nobody goes on with is given up: it keeps replaced values in place.
@@ -44,7 +44,7 @@ const SCAN_IDLE_MAX: Duration = Duration::from_secs(60);
 /// How often that is looked for.
 const SCANS_LOOKED_AT: Duration = Duration::from_secs(1);
 /// How long the thread goes on after it was told to stop, for answers that wait for the disk.
-const GOES_ON_MAX: Duration = Duration::from_secs(5);
+const GOES_ON_MAX: Duration = Duration::from_secs(3);
 
 /// A serving thread, until dropped.
 pub(crate) struct Serving {
@@ -160,7 +160,7 @@ impl<'a> Server<'a> {
     ) -> Self {
         let waker = Waker::from(Arc::new(Ringer(door.bell())));
         Server {
-            jobs: Jobs::new(door.bell()),
+            jobs: Jobs::new(door.bell(), refused),
             door,
             served,
             rights,
@@ -216,10 +216,41 @@ impl<'a> Server<'a> {
     fn finish(&mut self) {
         let until = Instant::now() + GOES_ON_MAX;
         self.jobs.begin_no_more();
-        while Instant::now() < until && !(self.waiting.is_empty() && self.jobs.are_done()) {
-            self.attend(Some(Duration::from_millis(5)));
+        loop {
+            for place in std::mem::take(&mut self.aside) {
+                self.serve_again(place);
+            }
+            self.serve_rests();
+            self.attend(Some(Duration::ZERO));
+            if Instant::now() >= until || !self.is_amid_anything() {
+                break;
+            }
+            self.attend(Some(ASIDE));
         }
         self.jobs.join();
+        self.attend(Some(Duration::ZERO));
+    }
+
+    fn is_amid_anything(&self) -> bool {
+        let mut desks = self.guests.iter().flatten().flat_map(|guest| &guest.desks);
+        !(self.waiting.is_empty() && self.aside.is_empty() && self.jobs.are_done())
+            || desks.any(|desk| desk.sent > 0)
+    }
+
+    /// Sends the next parts of answers that are on their way.
+    fn serve_rests(&mut self) {
+        let mut asked = Vec::new();
+        for (number, visitor) in self.door.visitors() {
+            let Some(Some(guest)) = self.guests.get(number) else { continue };
+            let lanes = guest.desks.iter().zip(visitor.lanes()).enumerate();
+            let is_asked = |(lane, (desk, asked)): (usize, (&Desk, &RoomLane))| {
+                (desk.sent > 0 && asked.is_asked()).then_some((number, lane))
+            };
+            asked.extend(lanes.filter_map(is_asked));
+        }
+        for (guest, lane) in asked {
+            self.serve(guest, lane);
+        }
     }
 
     /// Serves everything that is asked now. Returns whether that was anything.
@@ -328,6 +359,8 @@ impl<'a> Server<'a> {
         }
         let Some(part) = lane.take(&mut desk.request) else { return };
         if part.asks_for_rest {
+            // No words come with it.
+            desk.request.clear();
             return answer_on(desk, lane);
         }
         if part.is_first {
@@ -336,7 +369,8 @@ impl<'a> Server<'a> {
         }
         if part.has_more {
             let is_too_long = desk.request.len() > REQUEST_WORDS_MAX;
-            let unfinished: usize = guest.desks.iter().map(|desk| desk.request.len()).sum();
+            let unfinished = guest.desks.iter().filter(|desk| !desk.is_busy);
+            let unfinished: usize = unfinished.map(|desk| desk.request.len()).sum();
             if is_too_long || unfinished > UNFINISHED_WORDS_MAX {
                 return self.dismiss(number);
             }
@@ -367,8 +401,11 @@ impl<'a> Server<'a> {
             asked.execute(&desk.request, &mut guest.scans, &mut desk.answer, seen)
         }));
         match executed {
-            // The others are to go on. What has panicked has said so.
-            Err(_) => self.dismiss(place.guest),
+            // Guests are to go on. What has panicked has said so.
+            Err(_) => {
+                desk.answer = refused("it has panicked");
+                begin_answer(desk, lane);
+            }
             Ok(Ok(Outcome::Answered)) => begin_answer(desk, lane),
             Ok(Ok(Outcome::PutAside)) => self.aside.push(place),
             Ok(Ok(Outcome::Waits(future, done))) => {
@@ -400,6 +437,13 @@ impl<'a> Server<'a> {
             }
         }
     }
+}
+
+/// The answer where something was not done, for this reason.
+fn refused(why: &str) -> Vec<u64> {
+    let mut answer = Vec::new();
+    write_error(&mut answer, &Error::Owner { found: why.into() });
+    answer
 }
 
 /// Sends the answer, or its first part.

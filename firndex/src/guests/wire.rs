@@ -261,6 +261,10 @@ pub(super) fn write_error(words: &mut Vec<u64>, error: &Error) {
             words.bytes(error.to_string().as_bytes());
         }
         Error::Interrupted => words.push(INTERRUPTED),
+        Error::Owner { found } => {
+            words.push(OTHER);
+            words.bytes(found.as_bytes());
+        }
         other => {
             words.push(OTHER);
             words.bytes(other.to_string().as_bytes());

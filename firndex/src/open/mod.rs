@@ -24,6 +24,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// How long a process may be about to let others in, or to make way.
+const ABOUT_TO: Duration = Duration::from_secs(1);
 /// How soon a pool is tried again that somebody is about to let others into.
 const AGAIN: Duration = Duration::from_millis(2);
 
@@ -60,7 +62,8 @@ pub(crate) fn open<T: Guest>(options: &Options, path: &Path, mode: Mode) -> Resu
         }
         // Who has just locked the pool, or is closing it, is about to let others in, or to make way. Of processes that
         // are started together all are to come through.
-        if !options.guests || options.read_only || began.elapsed() >= options.patience {
+        let is_over = began.elapsed() >= ABOUT_TO.min(options.patience);
+        if !options.guests || options.read_only || is_over {
             return Err(match refused {
                 Error::Open(OpenError::Busy { path, .. }) => {
                     OpenError::Busy { path, advice: LET_IN }.into()
@@ -96,6 +99,8 @@ fn try_open<T: Guest>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
     // Before recovery, which may take long: guests wait at the door, and not in vain.
     let door = ready.door(options)?;
     let mut opened: T = ready.start(options)?;
+    // Goes before the lock does: somebody else's may have its name after that.
+    let door = door;
     let pool = opened.pool_mut();
     if options.survive_bus_errors {
         pool.handle.watch();

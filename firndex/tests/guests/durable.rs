@@ -101,3 +101,24 @@ fn the_owners_durability_counts_and_another_is_refused() {
     store.put("b", "2").unwrap();
     assert_eq!(store.stats().unwrap().durability, Durability::Commit);
 }
+
+/// What takes a rewritten pool's place counts on from it.
+#[test]
+fn tickets_outlive_a_rewrite() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pool");
+    for _ in 0..4 {
+        // Openings count, too.
+        Store::open_or_create(&path).unwrap().close().unwrap();
+    }
+    let own = patient().guests(true).open_store(&path).unwrap();
+    let guest = patient().open_store(&path).unwrap();
+    guest.put("a", "1").unwrap();
+    let ticket = guest.ticket().unwrap();
+    own.rewrite().unwrap();
+    guest.wait_durable(ticket).unwrap();
+    assert!(guest.durable_up_to().unwrap() >= ticket);
+    assert!(guest.ticket().unwrap() > ticket);
+    assert_eq!(guest.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+    guest.close().unwrap();
+}

@@ -74,6 +74,8 @@ pub struct Door {
     /// What is said to a guest. Nobody is let in before there is something to say.
     hello: Option<Hello>,
     socket: Located,
+    /// The socket's inode: another owner's may have the name when this one's is removed.
+    inode: Option<u64>,
     listener: OwnedFd,
     events: OwnedFd,
     bell: Bell,
@@ -119,6 +121,7 @@ impl Door {
         let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         Ok(Door {
             hello: None,
+            inode: named.inode(),
             socket: named.clone(),
             listener,
             events,
@@ -183,9 +186,9 @@ impl Door {
         if let Some(until) = self.deaf_until {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                self.deaf_until = None;
                 self.spare = self.spare.take().or_else(spare);
-                watch(&self.events, self.listener.as_fd(), LISTENER)?;
+                let listens = watch(&self.events, self.listener.as_fd(), LISTENER).is_ok();
+                self.deaf_until = (!listens).then(|| Instant::now() + DEAF);
             } else {
                 wait = Some(wait.map_or(left, |wait| wait.min(left)));
             }
@@ -297,19 +300,22 @@ impl Door {
 
 impl Drop for Door {
     fn drop(&mut self) {
-        let _ = self.socket.unlink();
+        if self.socket.inode() == self.inode {
+            let _ = self.socket.unlink();
+        }
     }
 }
 
 /// The name's owner, group and permissions are the pool's. `chmod` once more: the process's mask may have taken some
-/// away.
+/// away. Who is only of the pool's group may not give it to the pool's user: then the permissions have to do.
 fn give(named: &Located, ownership: Ownership) -> io::Result<()> {
     let stat = named.stat()?;
     let (user, group) = ownership.ids();
     if (stat.st_uid, stat.st_gid) != (user, group) {
         let ids = (Some(Uid::from_raw(user)), Some(Gid::from_raw(group)));
         let flags = AtFlags::SYMLINK_NOFOLLOW;
-        rustix::fs::chownat(named.directory(), named.name(), ids.0, ids.1, flags)?;
+        let give = |user| rustix::fs::chownat(named.directory(), named.name(), user, ids.1, flags);
+        let _ = give(ids.0).or_else(|_| give(None));
     }
     if stat.st_mode & 0o777 != ownership.mode() {
         let mode = Mode::from_bits_truncate(ownership.mode());

@@ -13,6 +13,12 @@ use {
 };
 
 impl<M: Medium> Pool<M> {
+    /// Records how often the pool was opened for writing, of a new one that is to take another one's place: tickets of
+    /// that are to stay smaller than its own.
+    pub fn set_incarnation(&self, incarnation: u64) -> io::Result<()> {
+        self.record(&|superblock| superblock.incarnation = incarnation)
+    }
+
     /// Records how the pool is logged, down to the device, whether it is clean or not.
     #[inline(never)]
     pub fn set_logged(&self, logged: Option<Logged>) -> io::Result<()> {
