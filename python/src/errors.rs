@@ -75,10 +75,13 @@ fn system(error: &Error) -> Option<i32> {
 /// The facade's messages name its options as Rust does; here they are arguments.
 fn in_python(message: &str) -> String {
     message
+        .replace(
+            " in the child, after the parent has closed it or as its guest (`Options::guests`)",
+            " in the child",
+        )
         .replace("`Options::", "the argument `")
         .replace("`Salvage::open(POOL)`", "the command `firndex salvage POOL OUT`")
         .replace("`firndex::remove`", "`firndex.remove`")
-        .replace(" in the child, after the parent has closed it or as its guest (`Options::guests`)", " in the child")
         .replace("open it with `open_or_create`", "open it with the flag \"c\"")
 }
 

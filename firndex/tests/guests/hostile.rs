@@ -79,7 +79,7 @@ fn pester(path: &Path, random: &mut Random, requests: u64) {
 
 #[test]
 fn what_a_guest_writes_into_its_lanes_harms_nobody_else() {
-    let requests = effort::of(20_000, 2000);
+    let requests = effort::of(6000, 2000);
     for (kind, seed) in [(Kind::Store, 1), (Kind::Words, 2), (Kind::Wide, 3)] {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pool");

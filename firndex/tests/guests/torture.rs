@@ -96,7 +96,7 @@ fn start(directory: &Path, worker: usize) -> Child {
 
 #[test]
 fn whoever_is_killed_whatever_has_returned_is_there() {
-    let kills = effort::of(200, 25);
+    let kills = effort::of(100, 25);
     let temporary = tempfile::tempdir_in("/dev/shm").unwrap();
     let directory: PathBuf = temporary.path().into();
     let ledger = Ledger::open(&directory);
