@@ -7,6 +7,7 @@
 use super::beside::Beside;
 use super::figures::Figures;
 use super::own::Own;
+use super::waits::{Unanswered, Waits};
 use super::wire::{Operation, Write, read_answer, read_log_use};
 use crate::held::Held;
 use crate::pool::Pool;
@@ -17,7 +18,7 @@ use index::CheckReport;
 use pmem::OpenError;
 use pmem::durability::{LogError, LogUse};
 use pmem::file::{Located, Ownership};
-use pmem::meeting::{Asked, LANE_WORDS, LANES, Part, RoomLane, Visit, VisitError, sleep_on};
+use pmem::meeting::{Asked, LANES, Visit, VisitError};
 use pmem::sync::{forks, thread_index};
 use std::any::Any;
 use std::cell::RefCell;
@@ -26,12 +27,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a guest looks for its answer before it sleeps.
-const LOOKING: Duration = Duration::from_micros(20);
-/// The same where the owner has to wake up first: to be woken takes as long as that.
-const LOOKING_AFTER_RINGING: Duration = Duration::from_micros(150);
-/// How long it sleeps before it looks whether the owner is still there.
-const NAP: Duration = Duration::from_millis(2);
 /// Pauses between tries to find or become the owner.
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(8);
@@ -74,16 +69,6 @@ impl Place {
         };
         !self.is_given_up || self.visit.as_ref().is_none_or(is_answered)
     }
-}
-
-/// How asking ended without an answer.
-enum Unanswered {
-    /// The owner has ended. It may have begun to do what was asked.
-    Ended { has_begun: bool },
-    /// This process closes the pool.
-    Closing,
-    /// The owner does not answer. It may do yet what was asked, unless that was taken back.
-    Silent { waited: Duration, is_taken_back: bool },
 }
 
 /// A guest's connection to a pool.
@@ -471,110 +456,6 @@ impl Beside for Link {
                 Err(shared) => link = shared,
             }
             std::thread::sleep(PAUSE_MIN);
-        }
-    }
-}
-
-/// Waiting for an answer.
-struct Waits<'a> {
-    visit: &'a Visit,
-    lane: &'a RoomLane,
-    patience: Duration,
-    is_long: bool,
-    is_closing: &'a AtomicBool,
-}
-
-impl Waits<'_> {
-    /// Sends a request and receives its answer, in as many parts as they take.
-    fn transfer(
-        &self,
-        request: &[u64],
-        answer: &mut Vec<u64>,
-    ) -> std::result::Result<(), Unanswered> {
-        answer.clear();
-        let mut rest = request;
-        let mut is_first = true;
-        while rest.len() > LANE_WORDS {
-            let (part, others) = rest.split_at(LANE_WORDS);
-            // Until the owner has all of it, it has not begun.
-            let first = Part { is_first, has_more: true, ..Part::LAST };
-            self.exchange(part, first).map_err(Unanswered::not_begun)?;
-            (rest, is_first) = (others, false);
-        }
-        self.exchange(rest, Part { is_first, ..Part::LAST })?;
-        while self.lane.answer_into(answer).has_more {
-            // It has been done by now.
-            self.exchange(&[], Part::REST).map_err(Unanswered::begun)?;
-        }
-        Ok(())
-    }
-
-    /// Sends a part, and waits until it is answered.
-    fn exchange(&self, words: &[u64], part: Part) -> std::result::Result<(), Unanswered> {
-        self.lane.ask(words, part);
-        let began = Instant::now();
-        let looking = match self.visit.ring_if_asleep() {
-            true => LOOKING_AFTER_RINGING,
-            false => LOOKING,
-        };
-        let mut turns = 0u32;
-        loop {
-            if self.lane.asked() == Asked::Answered {
-                return Ok(());
-            }
-            turns = turns.wrapping_add(1);
-            if turns.is_multiple_of(16) && began.elapsed() >= looking {
-                break;
-            }
-            std::hint::spin_loop();
-        }
-        self.wait(began)
-    }
-
-    #[cold]
-    fn wait(&self, began: Instant) -> std::result::Result<(), Unanswered> {
-        loop {
-            // Once more: what is lost in that is a moment, and not the call.
-            self.visit.ring_if_asleep();
-            let Some(state) = self.lane.fall_asleep() else { return Ok(()) };
-            sleep_on(self.lane, state, NAP);
-            if self.lane.asked() == Asked::Answered {
-                return Ok(());
-            }
-            if self.visit.is_over() {
-                // The end comes after all that the owner has done.
-                return match self.lane.asked() {
-                    Asked::Answered => Ok(()),
-                    // Taken back for good, whatever has ended.
-                    _ => Err(Unanswered::Ended { has_begun: !self.lane.withdraw() }),
-                };
-            }
-            if self.is_closing.load(Ordering::Relaxed) {
-                return Err(Unanswered::Closing);
-            }
-            let waited = began.elapsed();
-            if waited >= self.patience {
-                let is_taken_back = self.lane.withdraw();
-                if is_taken_back || !self.is_long {
-                    return Err(Unanswered::Silent { waited, is_taken_back });
-                }
-            }
-        }
-    }
-}
-
-impl Unanswered {
-    fn not_begun(self) -> Unanswered {
-        match self {
-            Unanswered::Ended { .. } => Unanswered::Ended { has_begun: false },
-            silent => silent,
-        }
-    }
-
-    fn begun(self) -> Unanswered {
-        match self {
-            Unanswered::Ended { .. } => Unanswered::Ended { has_begun: true },
-            silent => silent,
         }
     }
 }

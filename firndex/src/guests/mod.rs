@@ -7,7 +7,7 @@
 //! | `wire` | requests and answers in words |
 //! | `service`, `figures`, `rights` | what the owner does for a request |
 //! | `serve`, `execute`, `jobs` | the owner's serving thread |
-//! | `link`, `own`, `beside` | a guest's way to whoever is the owner, itself included |
+//! | `link`, `waits`, `own`, `beside` | a guest's way to whoever is the owner, itself included |
 //! | `table`, `store`, `remote_scan`, `part_way` | a guest's table and store, their scans and batches |
 //! | `join` | from a path to a guest's table or store |
 
@@ -25,6 +25,7 @@ mod serve;
 mod service;
 mod store;
 mod table;
+mod waits;
 mod wire;
 
 pub(crate) use beside::Beside;
