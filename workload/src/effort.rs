@@ -1,5 +1,5 @@
 //! How much tests try. Those that explore many kills, histories or places of damage take a part of them in a usual run,
-//! always the same part, and all with `FIRNDEX_WHOLE=1`, as `.ci/run` does.
+//! always the same part, and all with `FIRNDEX_WHOLE=1`, as `.ci/whole` does.
 
 /// Whether all is to be tried.
 pub fn is_whole() -> bool {

@@ -3,6 +3,7 @@
 //! * [`ranks`]: which record is asked for: uniform, sequential, shuffled, scrambled zipfian,
 //!   latest.
 //! * [`operations`]: what is done to it: YCSB, mixes with misses, a simulated cache.
+//! * [`trace`]: what a cache is asked for: which keys, how large, how long they live.
 //!
 //! A **rank** is a record's number in the order of loading, from 0. [`Scatter`] turns ranks into
 //! keys, one to one, so that different ranks have different keys and the keys of ranks that are
@@ -38,6 +39,7 @@
 pub mod effort;
 pub mod operations;
 pub mod ranks;
+pub mod trace;
 
 mod error;
 mod part;

@@ -16,6 +16,7 @@ pub(crate) enum Purpose {
     Permutation = 2,
     Ranks = 3,
     Operations = 4,
+    Traces = 5,
 }
 
 /// SplitMix64: a multiplication-only generator whose every seed is good.
