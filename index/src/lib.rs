@@ -11,6 +11,7 @@ mod items;
 mod report;
 mod shape;
 mod shown;
+mod sight;
 mod traits;
 mod unfinished;
 
@@ -18,12 +19,13 @@ pub use bounds::{check_limits, check_pairs};
 pub use change::Change;
 pub use error::{Error, ItemError};
 pub use fixed::{Fixed, are_words, fields, is_same, is_same_state};
-pub use items::{ItemReader, Items, Lead, lead_of};
+pub use items::{Copied, ItemReader, Items, Lead, SeenItems, lead_of};
 pub use pmem::heap::Compacted;
 pub use pmem::pair;
 pub use report::{CacheUse, CheckReport, Level, Occupancy, Shrunk};
 pub use shape::{Shape, Simple};
 pub use shown::Shown;
+pub use sight::Sight;
 pub use traits::{
     Chore, Exchange, Found, Index, KeyValue, Record, RecordExchange, RecordScan, Records, Scan,
     WhenBuilt,

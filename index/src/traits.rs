@@ -7,11 +7,12 @@ use crate::change::Change;
 use crate::error::{Error, ItemError};
 use crate::report::{CheckReport, Occupancy, Shrunk};
 use crate::unfinished::Unfinished;
-use pmem::epoch::Guard;
+use pmem::epoch::{Bytes, Guard};
 use pmem::heap::{Compacted, HeapUse};
 use pmem::sync::AtomicBool;
+use pmem::view::View;
 use std::ops::ControlFlow;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// The result of a conditional write.
@@ -231,6 +232,11 @@ pub trait Index<K: Copy, V: Copy>: Send + Sync {
     /// completes it.
     fn when_built(&self, _then: WhenBuilt) {}
 
+    /// What guests look keys up in by themselves, if the engine lets them.
+    fn view(&self) -> Option<Arc<View>> {
+        None
+    }
+
     /// From now on the table has a helper, which takes the rounds of [`Index::help`]. Does nothing if the engine has
     /// none.
     #[cfg(feature = "simulated")]
@@ -264,31 +270,23 @@ pub trait RecordScan {
 #[derive(Debug)]
 pub struct Record<'a>(Bytes<'a>);
 
-#[derive(Debug)]
-enum Bytes<'a> {
-    Pinned { bytes: &'a [u8], _pinned: Guard<'a> },
-    Copied(Box<[u8]>),
-}
-
 impl<'a> Record<'a> {
     /// Ties `bytes`, which must have been found under `pinned`, to that guard.
     #[inline(always)]
     pub fn new(bytes: &'a [u8], pinned: Guard<'a>) -> Self {
-        Record(Bytes::Pinned { bytes, _pinned: pinned })
+        Record(Bytes::pinned(bytes, pinned))
     }
 
-    /// A copy, which another process has made.
+    /// A copy of what is in another process's pool.
+    #[inline(always)]
     pub fn copied(bytes: Box<[u8]>) -> Self {
-        Record(Bytes::Copied(bytes))
+        Record(Bytes::own(bytes))
     }
 
     /// The value's bytes.
     #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
-        match &self.0 {
-            Bytes::Pinned { bytes, .. } => bytes,
-            Bytes::Copied(bytes) => bytes,
-        }
+        self.0.as_slice()
     }
 }
 
@@ -419,6 +417,11 @@ pub trait Records: Send + Sync {
 
     /// As [`Index::when_built`].
     fn when_built(&self, _then: WhenBuilt) {}
+
+    /// As [`Index::view`].
+    fn view(&self) -> Option<Arc<View>> {
+        None
+    }
 
     /// From now on the store has a helper, which takes the rounds of [`Records::help`]. Does nothing if the engine has
     /// none.

@@ -19,6 +19,7 @@
 //! | `lane.rs` | `Lane` and `Doze`: requests, answers, giving up and falling asleep on either side |
 //! | `lease.rs` | `Lease` and `Renewal`: events that take leases away, renewals, slots that are used again |
 //! | `line_log.rs` | `LineLog`: concurrent appends, and appends during a seal |
+//! | `view.rs` | `View`, with `Epochs`: look-ups of guests while items are replaced and pairs are moved |
 //! | `mod.rs` in the folder of an engine | whole operations: concurrent changes of one key, look-ups during changes of other keys (`scene/tables.rs`) |
 //!
 //! # Restated kernels

@@ -4,7 +4,8 @@
 //! next access with SIGBUS, which ends the process. Where a medium is *watched*, a handler goes on instead:
 //!
 //! 1. It looks the address up among the watched mappings. Any other goes to the handler that was there before.
-//! 2. It marks the medium as failed. From then on whoever uses the pool can ask for that.
+//! 2. It marks the medium as failed. From then on whoever uses the pool can ask for that. It closes the pool's
+//!    [view](crate::view), so no guest believes what is made of zeros, or of stores that reach no file.
 //! 3. It maps what the file still has privately: readers go on to see it, and no store reaches the file any more. What
 //!    somebody stores after reading zeros would damage more of it.
 //! 4. It maps zeros in place of the missing page, and returns. The access is repeated, and finds them.
@@ -16,6 +17,7 @@
 //! its entries are used again.
 
 use crate::sync;
+use crate::view::View;
 use rustix::fd::BorrowedFd;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 use std::ffi::{c_int, c_void};
@@ -25,6 +27,7 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// A mapping that may be watched.
 #[derive(Debug)]
@@ -39,6 +42,8 @@ struct Entry {
     /// Of these, bytes with a file behind them.
     mapped: AtomicUsize,
     file: AtomicI32,
+    /// What guests see of the pool; null if they see nothing. The watch keeps it.
+    view: AtomicPtr<View>,
     is_writable: AtomicBool,
     has_failed: AtomicBool,
     is_counted: AtomicBool,
@@ -69,7 +74,10 @@ fn entries() -> impl Iterator<Item = &'static Entry> {
 
 /// A watched mapping, until dropped.
 #[derive(Debug)]
-pub(crate) struct Watch(&'static Entry);
+pub(crate) struct Watch {
+    entry: &'static Entry,
+    view: OnceLock<Arc<View>>,
+}
 
 impl Watch {
     /// Watches `range`, the addresses of a mapping of `file`, which must not be closed before this is dropped.
@@ -86,36 +94,46 @@ impl Watch {
         entry.bytes.store(range.len(), Ordering::Relaxed);
         entry.mapped.store(0, Ordering::Relaxed);
         entry.file.store(file.as_raw_fd(), Ordering::Relaxed);
+        entry.view.store(ptr::null_mut(), Ordering::Relaxed);
         entry.is_writable.store(is_writable, Ordering::Relaxed);
         for mark in [&entry.has_failed, &entry.is_counted, &entry.is_private] {
             mark.store(false, Ordering::Relaxed);
         }
         entry.version.fetch_add(1, Ordering::Release);
-        Ok(Watch(entry))
+        Ok(Watch { entry, view: OnceLock::new() })
     }
 
     /// Says that the first `bytes` are mapped.
     pub(crate) fn set_mapped(&self, bytes: u64) {
-        self.0.mapped.store(bytes as usize, Ordering::Release);
+        self.entry.mapped.store(bytes as usize, Ordering::Release);
     }
 
     /// Makes the medium fail before anybody reads a missing page.
     pub(crate) fn fail(&self) {
-        self.0.fail();
+        self.entry.fail();
+    }
+
+    /// Closes this view before anybody reads a missing page. One view, once.
+    pub(crate) fn close_on_failure(&self, view: &Arc<View>) {
+        let view = Arc::as_ptr(self.view.get_or_init(|| Arc::clone(view))).cast_mut();
+        self.entry.view.store(view, Ordering::SeqCst);
+        if self.has_failed() {
+            self.entry.close_view();
+        }
     }
 
     /// Whether a page was missing.
     pub(crate) fn has_failed(&self) -> bool {
-        self.0.has_failed.load(Ordering::Acquire)
+        self.entry.has_failed.load(Ordering::SeqCst)
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.0.version.fetch_add(1, Ordering::AcqRel);
-        self.0.bytes.store(0, Ordering::Relaxed);
-        self.0.version.fetch_add(1, Ordering::Release);
-        self.0.is_taken.store(false, Ordering::Release);
+        self.entry.version.fetch_add(1, Ordering::AcqRel);
+        self.entry.bytes.store(0, Ordering::Relaxed);
+        self.entry.version.fetch_add(1, Ordering::Release);
+        self.entry.is_taken.store(false, Ordering::Release);
     }
 }
 
@@ -129,6 +147,7 @@ impl Entry {
             bytes: AtomicUsize::new(0),
             mapped: AtomicUsize::new(0),
             file: AtomicI32::new(-1),
+            view: AtomicPtr::new(ptr::null_mut()),
             is_writable: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
             is_counted: AtomicBool::new(false),
@@ -160,6 +179,7 @@ impl Entry {
     /// Marks the mapping as failed, and keeps all further stores from the file; whether that worked.
     fn fail(&self) -> bool {
         self.has_failed.store(true, Ordering::SeqCst);
+        self.close_view();
         if !self.is_counted.load(Ordering::SeqCst) {
             // Two threads at once count twice, which is as good. None returns before it is counted.
             sync::count_bus_error();
@@ -180,6 +200,13 @@ impl Entry {
         // SAFETY: advice about core files, which the pool is kept out of, changes nothing in the process.
         let _ = unsafe { rustix::mm::madvise(start, mapped, Advice::LinuxDontDump) };
         mapped_anew.is_ok()
+    }
+
+    fn close_view(&self) {
+        // SAFETY: the caller uses the medium, and so the watch, which keeps the view.
+        if let Some(view) = unsafe { self.view.load(Ordering::SeqCst).as_ref() } {
+            view.close();
+        }
     }
 
     /// Puts zeros in place of the page at `address`; whether that worked.

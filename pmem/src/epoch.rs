@@ -15,17 +15,25 @@
 //! A reader that may still hold the item pinned before the item was retired. However stale its pin is, once stored it
 //! lets at most one scan pass, the one under way. So the epoch reaches tag + 1 and no more until the reader unpins.
 //!
+//! Guests of the pool pin nothing: they look at a copy of the epoch in the [view](crate::view), which grows first.
+//!
 //! No operation waits for an epoch: what cannot be reclaimed yet stays in its bag. So a stalled reader holds back
 //! space, not progress. If much waits in a bag, whose threads may never retire anything again, all retiring threads
 //! empty all bags, and so does a helper or a sync.
 
+mod bytes;
+
+pub use bytes::Bytes;
+
 use crate::sync::{
-    Asymmetric, AtomicU64, Line, Mutex, Numbered, Ordering, PerThread, THREADS_MAX, heavy_barrier,
-    hold, light_barrier, pause, release, thread_index,
+    Asymmetric, AtomicU64, Line, Mutex, Numbered, Ordering, PerThread, THREADS_MAX, fence,
+    heavy_barrier, hold, light_barrier, pause, release, thread_index,
 };
+use crate::view::View;
 use std::collections::VecDeque;
 use std::io;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// Bags of retired items, over which threads are spread. Few under loom, where each is a step of a collection.
 const BAGS: usize = if cfg!(feature = "loom") { 2 } else { 64 };
@@ -166,6 +174,8 @@ pub struct Epochs {
     /// Word 0: in its lowest bit whether so much waits in some bag that anybody is to look after it; above, how often a
     /// bag said so. Read by every retirement, written hardly ever. Word 1: threads that are collecting.
     overdue: Line,
+    /// Where guests see the epoch.
+    view: Option<Arc<View>>,
 }
 
 /// When somebody looked at what was pinned; see [`Epochs::moment`].
@@ -185,11 +195,17 @@ pub struct Guard<'a> {
 impl Epochs {
     /// Epochs without pins or retired items.
     pub fn new() -> io::Result<Self> {
+        Epochs::seen_in(None)
+    }
+
+    /// The same, of items that guests see by this view.
+    pub fn seen_in(view: Option<Arc<View>>) -> io::Result<Self> {
         Ok(Epochs {
             global: Line::default(),
             threads: PerThread::new()?,
             bags: (0..BAGS).map(|_| Mutex::default()).collect(),
             overdue: Line::default(),
+            view,
         })
     }
 
@@ -287,6 +303,9 @@ impl Epochs {
                 return epoch;
             }
         }
+        if let Some(view) = &self.view {
+            view.set_epoch(epoch + 1);
+        }
         match self.global().compare_exchange(epoch, epoch + 1, Ordering::AcqRel, Ordering::Acquire)
         {
             Ok(_) => epoch + 1,
@@ -296,6 +315,9 @@ impl Epochs {
 
     fn reclaimable(&self, bag: &mut Bag, into: &mut Vec<u64>) {
         let epoch = self.global().load(Ordering::Acquire);
+        // A guest that meets what is stored there next sees the epoch, too. If another thread of the owner stores it,
+        // that rests on processors which show a store to all others at once, as x86-64 and AArch64 do.
+        fence(Ordering::Release);
         while let Some(&Retired { tag, item, bytes }) = bag.retired.front() {
             if tag + 2 > epoch {
                 break;

@@ -18,6 +18,7 @@ mod unnamed;
 #[cfg(not(any(feature = "simulated", feature = "loom")))]
 mod withheld;
 
+use crate::arena::vacant_range;
 use crate::error::{OpenError, SpaceError};
 use crate::heap::salvage::Remains;
 use crate::heap::vacant_ranges;
@@ -305,7 +306,7 @@ impl PoolFile {
         })?;
         let superblock = look::superblock(&pool_file.file, io_error("reading", located.path()))?;
         if access == Access::Write {
-            pool_file.vacant = vacant_ranges(&superblock, &pool_file);
+            pool_file.vacant = pool_file.vacant_in(&superblock);
             pool_file.is_in_its_place = superblock.place == pool_file.place;
         }
         Ok((pool_file, superblock))
@@ -313,10 +314,18 @@ impl PoolFile {
 
     /// Gives back the space of what needs none in the pool that was just restored into the file.
     pub fn give_vacant_back(&mut self, superblock: &Superblock) {
-        self.vacant = vacant_ranges(superblock, self);
+        self.vacant = self.vacant_in(superblock);
         for range in &self.vacant {
             // A file that stays larger than it has to be harms nothing.
             let _ = give_back(self.file.as_fd(), range.clone());
+        }
+    }
+
+    /// The ranges of the pool in the file that need no space, in order.
+    fn vacant_in(&self, superblock: &Superblock) -> Vec<Range<u64>> {
+        match vacant_range(superblock) {
+            Some(range) => vec![range],
+            None => vacant_ranges(superblock, self),
         }
     }
 

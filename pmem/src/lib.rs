@@ -6,15 +6,18 @@
 //!   and the heap take from it.
 //! * [`slots`]: blocks of slots that are found by number.
 //! * [`heap`]: variable-length items, allocated without a log.
+//! * [`arena`]: items one behind the other, in segments that are given up as a whole.
 //! * [`epoch`]: when a retired item's space may be used again.
 //! * [`line_log`]: what threads flush, collected for a log file that survives power loss on a disk.
 //! * `durability`: writes that log, and checkpoints; makes a pool of them again.
 //! * [`meeting`]: where processes meet that use one pool.
+//! * [`view`]: what its owner lets the others see by themselves.
 //! * [`sync`]: all shared volatile state, so that a scheduler can be put in.
 //! * [`mod@file`]: creating, finding, locking and mapping pool files.
 
 #![cfg(target_pointer_width = "64")]
 
+pub mod arena;
 mod bus;
 #[cfg(not(any(feature = "simulated", feature = "loom")))]
 pub mod durability;
@@ -36,6 +39,7 @@ pub mod slots;
 mod space_error;
 pub mod superblock;
 pub mod sync;
+pub mod view;
 
 #[doc(hidden)]
 pub use error::Named;

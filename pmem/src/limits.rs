@@ -21,6 +21,14 @@ pub(crate) fn demand_file_bytes(bytes: u64) -> Result<(), Errno> {
     }
 }
 
+/// Whether the system promises no more memory than it has. Of memory that processes share it then refuses a page when
+/// that is touched, which ends who touches it.
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
+pub(crate) fn commits_strictly() -> bool {
+    let mode = std::fs::read_to_string("/proc/sys/vm/overcommit_memory").unwrap_or_default();
+    mode.trim() == "2"
+}
+
 /// Bytes of addresses that this process may have, if that is limited.
 pub(crate) fn address_bytes_max() -> Option<u64> {
     getrlimit(Resource::As).current

@@ -71,7 +71,7 @@ impl Area {
     }
 
     /// First unit of extent `index`.
-    fn first_of(&self, index: u32) -> u64 {
+    pub fn first_of(&self, index: u32) -> u64 {
         match index {
             0 => 0,
             _ => 1 << (self.initial_log2 + index - 1),

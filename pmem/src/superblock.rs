@@ -47,6 +47,8 @@ const KEEPS_SUMS: u64 = 1;
 /// The first of the two words of a copy that hold the pool's identity.
 #[cfg(not(any(feature = "simulated", feature = "loom")))]
 pub(crate) const UUID_WORD: u64 = 8;
+/// The word of a copy that holds the incarnation.
+pub(crate) const INCARNATION_WORD: u64 = 10;
 /// The word of a copy that holds its checksum.
 const CHECKSUM_WORD: usize = 3;
 
@@ -83,6 +85,8 @@ pub enum PoolKind {
     Table,
     /// Byte strings.
     Store,
+    /// Byte strings within a bound.
+    Cache,
 }
 
 impl std::fmt::Display for PoolKind {
@@ -90,6 +94,7 @@ impl std::fmt::Display for PoolKind {
         f.write_str(match self {
             PoolKind::Table => "table",
             PoolKind::Store => "store",
+            PoolKind::Cache => "cache",
         })
     }
 }
@@ -229,10 +234,11 @@ impl Superblock {
         words[7] = self.features_incompatible;
         words[8] = self.uuid as u64;
         words[9] = (self.uuid >> 64) as u64;
-        words[10] = self.incarnation;
+        words[INCARNATION_WORD as usize] = self.incarnation;
         let kind = match self.kind {
             PoolKind::Table => 1,
             PoolKind::Store => 2,
+            PoolKind::Cache => 3,
         };
         words[11] = halves(kind, self.engine);
         words[12] = halves(self.key_bytes, self.value_bytes);
@@ -309,6 +315,7 @@ impl Superblock {
         let kind = match low(words[11]) {
             1 => PoolKind::Table,
             2 => PoolKind::Store,
+            3 => PoolKind::Cache,
             other => return broken(format!("its kind is {other}, expected 1 or 2")),
         };
         let clean = match low(words[15]) {
@@ -357,7 +364,7 @@ impl Superblock {
             features_read_only: words[6],
             features_incompatible: words[7],
             uuid: u128::from(words[8]) | u128::from(words[9]) << 64,
-            incarnation: words[10],
+            incarnation: words[INCARNATION_WORD as usize],
             kind,
             engine: high(words[11]),
             key_bytes: low(words[12]),

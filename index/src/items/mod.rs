@@ -16,11 +16,13 @@ mod check;
 mod read;
 mod relocate;
 mod scan;
+mod seen;
 mod single;
 mod sweep;
 mod tally;
 
 pub use read::ItemReader;
+pub use seen::{Copied, SeenItems};
 
 use crate::bounds::check_limits;
 use crate::change::Change;
@@ -33,6 +35,7 @@ use batch::Entry;
 use pmem::epoch::{Epochs, Guard, Retries};
 use pmem::heap::{Compacted, GROUP_MAX, Heap, HeapUse, Item, Wanted};
 use pmem::sync::{AtomicBool, AtomicU64, Ordering};
+use pmem::view;
 use pmem::{Medium, Offset, OpenError, Pool, SpaceError};
 use read::View;
 use scan::ItemScan;
@@ -159,7 +162,7 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Items<I, M> {
         hasher: Hasher,
         threads: usize,
     ) -> Result<Self, OpenError> {
-        let epochs = Epochs::new().map_err(|source| OpenError::Io {
+        let epochs = Epochs::seen_in(index.view()).map_err(|source| OpenError::Io {
             action: "reserving memory for",
             path: "the epochs".into(),
             source,
@@ -532,6 +535,10 @@ impl<I: Index<u64, u64> + 'static, M: Medium> Records for Items<I, M> {
 
     fn when_built(&self, then: WhenBuilt) {
         self.tally.ask(then);
+    }
+
+    fn view(&self) -> Option<Arc<view::View>> {
+        self.index.view()
     }
 
     fn take_sweep_over(&self) -> bool {

@@ -7,7 +7,7 @@ const LONG_BYTES: usize = 512;
 
 /// The checksum of `first` followed by `second`.
 #[inline]
-pub(super) fn checksum(first: &[u8], second: &[u8]) -> u32 {
+pub(crate) fn checksum(first: &[u8], second: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if first.len() < LONG_BYTES
         && second.len() < LONG_BYTES

@@ -81,6 +81,14 @@ fn ends<const LEN: usize>(bytes: &[u8]) -> Option<(&[u8; LEN], &[u8; LEN])> {
     bytes.first_chunk().zip(bytes.last_chunk())
 }
 
+/// [`Heap::prefetch`], for who has no heap.
+#[inline]
+pub fn prefetch_item<M: Medium>(medium: &M, at: Offset, key_bytes: usize) {
+    medium.prefetch(at);
+    // Where its value begins: often the next line.
+    medium.prefetch(at.add(HEADER_BYTES + key_bytes as u64));
+}
+
 pub(super) const fn padded(key_bytes: u64) -> u64 {
     (key_bytes + 7) & !7
 }
@@ -275,9 +283,7 @@ impl<M: Medium> Heap<M> {
     /// Hints that the item at `at`, whose key has `key_bytes` bytes, is about to be read.
     #[inline]
     pub fn prefetch(&self, at: Offset, key_bytes: usize) {
-        self.medium().prefetch(at);
-        // Where its value begins: often the next line.
-        self.medium().prefetch(at.add(HEADER_BYTES + key_bytes as u64));
+        prefetch_item(self.medium(), at, key_bytes);
     }
 
     /// Gives back an item or group that was never published, or that was retired and that nobody can hold any more.

@@ -5,10 +5,12 @@ use super::media_writes::{MediaWrites, WriteCombining};
 use super::{Medium, MediumKind};
 use crate::error::SpaceError;
 use crate::offset::{LINE, MEDIA_BLOCK, Offset};
+use crate::view::View;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What the calling thread did to pools on [`Count`] media during [`measure`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -222,6 +224,10 @@ impl<M: Medium> Medium for Count<M> {
 
     fn has_failed(&self) -> bool {
         self.inner.has_failed()
+    }
+
+    fn close_on_failure(&self, view: &Arc<View>) {
+        self.inner.close_on_failure(view);
     }
 
     fn read_two(&self, at: Offset) -> Option<[u64; 2]> {

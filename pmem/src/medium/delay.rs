@@ -6,9 +6,11 @@ use super::near::Near;
 use super::{Medium, MediumKind, ticks};
 use crate::error::SpaceError;
 use crate::offset::Offset;
+use crate::view::View;
 use std::cell::Cell;
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// What [`Delay`] adds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -271,6 +273,10 @@ impl<M: Medium> Medium for Delay<M> {
 
     fn has_failed(&self) -> bool {
         self.inner.has_failed()
+    }
+
+    fn close_on_failure(&self, view: &Arc<View>) {
+        self.inner.close_on_failure(view);
     }
 
     fn read_two(&self, at: Offset) -> Option<[u64; 2]> {

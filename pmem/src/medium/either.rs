@@ -3,8 +3,10 @@
 use super::{Medium, MediumKind};
 use crate::error::SpaceError;
 use crate::offset::Offset;
+use crate::view::View;
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// One medium or the other. An engine is compiled once for both, and each access is a call: for media that are slower
 /// than a call anyway.
@@ -164,6 +166,10 @@ impl<A: Medium, B: Medium> Medium for Either<A, B> {
 
     fn has_failed(&self) -> bool {
         either!(self, medium => medium.has_failed())
+    }
+
+    fn close_on_failure(&self, view: &Arc<View>) {
+        either!(self, medium => medium.close_on_failure(view));
     }
 
     fn read_two(&self, at: Offset) -> Option<[u64; 2]> {

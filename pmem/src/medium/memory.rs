@@ -9,11 +9,12 @@ use super::{Medium, MediumKind};
 use crate::bus::Watch;
 use crate::error::SpaceError;
 use crate::file::mark_boot;
-use crate::line_log::{Flushed, LineLog, Sequence};
+use crate::line_log::{LineLog, Sequence};
 use crate::offset::{LINE, Offset, WORD};
 use crate::pair;
 use crate::prefetch::{prefetch, prefetch_write};
 use crate::sync::Mutex;
+use crate::view::View;
 use rustix::fd::AsFd;
 use rustix::mm::{MapFlags, MsyncFlags};
 use std::fs::File;
@@ -23,8 +24,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+mod flushing;
 mod foreign;
 mod growth;
+mod racing;
 #[cfg(test)]
 mod tests;
 
@@ -230,62 +233,6 @@ impl Memory {
             misplaced(at.add(len), self.size.load(Ordering::Acquire));
         }
     }
-
-    /// A call where there is something to do: it takes far less than that, and less room in every engine.
-    #[inline(never)]
-    fn flush_range_by_call(&self, at: Offset, bytes: u64) {
-        if bytes == 0 {
-            return;
-        }
-        if let Some(log) = &self.log {
-            let first = at.0 / WORD;
-            let words = at.add(bytes).0.div_ceil(WORD) - first;
-            return log.note(Offset(first * WORD), words, |at| self.load(at));
-        }
-        for line in at.line()..=at.add(bytes - 1).line() {
-            let line = self.aligned::<LINE_LOG2>(Offset(line * LINE));
-            // SAFETY: `aligned` has checked that the line lies in the reservation; a line without
-            // memory behind it faults and harms nothing.
-            unsafe { self.flush.flush(line.cast()) };
-        }
-    }
-
-    /// As above.
-    #[inline(never)]
-    fn fence_by_call(&self) {
-        match &self.log {
-            Some(log) => log.fence(|at| self.load(at)),
-            None => self.flush.fence(),
-        }
-    }
-
-    /// As above.
-    #[inline(never)]
-    fn flush_pair_by_call(&self, at: Offset, sequence: Sequence) {
-        match &self.log {
-            Some(log) => log.note_pair(at, sequence, |at| self.load(at)),
-            None => self.flush_range_by_call(at, 2 * WORD),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn persist_observed_by_call(&self, at: Offset) {
-        if let Some(log) = &self.log {
-            log.append_observed(&[Flushed { at, words: 2 }], |at| self.load(at));
-        }
-    }
-
-    /// As above.
-    #[inline(never)]
-    fn persist_pair_by_call(&self, at: Offset, sequence: Sequence) {
-        if let Some(log) = &self.log {
-            // Word by word: a load of both would wait until a store to one of them has left the store buffer.
-            return log.append_pair(at, sequence, |at| self.load_two(at));
-        }
-        self.flush_range_by_call(at, 2 * WORD);
-        self.fence_by_call();
-    }
 }
 
 #[cold]
@@ -365,11 +312,14 @@ impl Medium for Memory {
     #[inline(always)]
     fn load_line(&self, at: Offset) -> [u64; (LINE / WORD) as usize] {
         let first = self.aligned::<LINE_LOG2>(at);
-        std::array::from_fn(|word| {
+        // A loop over a slice becomes eight loads, which `array::from_fn` does not.
+        let mut words = [0; (LINE / WORD) as usize];
+        for (place, word) in words.iter_mut().enumerate() {
             // SAFETY: the line is inside the reservation; as in `atomic` otherwise. One test for all
             // of it: callers look at every word, millions of times a second.
-            unsafe { AtomicU64::from_ptr(first.add(word)) }.load(Ordering::Acquire)
-        })
+            *word = unsafe { AtomicU64::from_ptr(first.add(place)) }.load(Ordering::Acquire);
+        }
+        words
     }
 
     #[inline(always)]
@@ -510,12 +460,35 @@ impl Medium for Memory {
         self.size.load(Ordering::Acquire)
     }
 
+    #[inline(always)]
+    fn load_at_start(&self, word: u64) -> u64 {
+        let word = (word as usize).min(4096 / WORD as usize - 1);
+        // SAFETY: a reservation has more than a page; as in `atomic` otherwise.
+        unsafe { AtomicU64::from_ptr(self.origin().cast::<u64>().add(word)) }
+            .load(Ordering::Acquire)
+    }
+
+    #[inline(always)]
+    fn has_bytes(&self, at: Offset, bytes: &[u8]) -> bool {
+        self.has_racing_bytes(at, bytes)
+    }
+
+    #[inline(always)]
+    fn copy_out(&self, at: Offset, len: u64) -> Option<Box<[u8]>> {
+        self.copy_racing_bytes(at, len)
+    }
+
     fn limit(&self) -> u64 {
         self.size_max
     }
 
     fn grow(&self, size: u64) -> Result<(), SpaceError> {
         self.grow_to(size, Haste::High)
+    }
+
+    #[inline(always)]
+    fn follow(&self, size: u64) -> bool {
+        size <= self.size() || self.follow_to(size)
     }
 
     fn grow_ahead(&self, size: u64) -> Result<(), SpaceError> {
@@ -580,6 +553,12 @@ impl Medium for Memory {
     fn has_failed(&self) -> bool {
         self.is_written_over.load(Ordering::Acquire)
             || self.watch.as_ref().is_some_and(Watch::has_failed)
+    }
+
+    fn close_on_failure(&self, view: &Arc<View>) {
+        if let Some(watch) = &self.watch {
+            watch.close_on_failure(view);
+        }
     }
 
     fn read_two(&self, at: Offset) -> Option<[u64; 2]> {

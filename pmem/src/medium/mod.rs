@@ -45,8 +45,10 @@ pub use write_back::CacheFlush;
 use crate::error::SpaceError;
 use crate::line_log::Sequence;
 use crate::offset::{LINE, Offset, WORD};
+use crate::view::View;
 use std::io;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Which medium a pool lies on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -299,6 +301,30 @@ pub trait Medium: Send + Sync + 'static {
     /// Nobody stores to the range while the slice lives.
     unsafe fn bytes(&self, at: Offset, len: u64) -> Option<&[u8]>;
 
+    /// A word of the pool's first page, by its number. There is one: nobody has a pool without its superblock.
+    fn load_at_start(&self, word: u64) -> u64 {
+        self.load(Offset(0).word(word))
+    }
+
+    /// Whether these bytes are at `at`, which is aligned to words, while others may store there. `false` if they would
+    /// not lie in the pool.
+    fn has_bytes(&self, at: Offset, bytes: &[u8]) -> bool {
+        self.copy_out(at, bytes.len() as u64).is_some_and(|found| *found == *bytes)
+    }
+
+    /// A copy of `len` bytes at `at`, which is aligned to words: of whatever is there while others may store to it.
+    /// `None` if they do not lie in the pool.
+    fn copy_out(&self, at: Offset, len: u64) -> Option<Box<[u8]>> {
+        if at.0.checked_add(len)? > self.size() {
+            return None;
+        }
+        let mut bytes = vec![0; len as usize];
+        for (bytes, word) in bytes.chunks_mut(WORD as usize).zip(0..) {
+            bytes.copy_from_slice(&self.load(at.word(word)).to_ne_bytes()[..bytes.len()]);
+        }
+        Some(bytes.into())
+    }
+
     /// Bytes that have memory behind them, from the start of the pool.
     fn size(&self) -> u64;
 
@@ -308,12 +334,18 @@ pub trait Medium: Send + Sync + 'static {
     /// Puts memory behind the pool's first `size` bytes; new bytes read as zero.
     fn grow(&self, size: u64) -> Result<(), SpaceError>;
 
+    /// The same beside the owner of the pool, who has lengthened it meanwhile: whether there are so many bytes.
+    fn follow(&self, size: u64) -> bool {
+        size <= self.size()
+    }
+
     /// [`Medium::grow`] for a helper thread, which no operation waits for. It may take longer, and get faster memory.
     fn grow_ahead(&self, size: u64) -> Result<(), SpaceError> {
         self.grow(size)
     }
 
-    /// Gives everything after the first `size` bytes back to the system, if it takes it. No call may follow.
+    /// Gives everything after the first `size` bytes back to the system, if it takes it. Nobody uses what lies there any
+    /// more, unless the medium [grows](Medium::grow) again.
     fn cut(&self, size: u64) {
         let _ = size;
     }
@@ -348,6 +380,9 @@ pub trait Medium: Send + Sync + 'static {
     fn has_failed(&self) -> bool {
         false
     }
+
+    /// Closes what guests see of the pool before anybody reads zeros where a page has vanished.
+    fn close_on_failure(&self, _view: &Arc<View>) {}
 
     /// Two words as a call reads them, that no page which has just vanished ends the process with; `None` if they are
     /// not there any more.

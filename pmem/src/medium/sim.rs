@@ -152,12 +152,18 @@ struct Log {
     late_fence: Option<(usize, u32)>,
 }
 
-/// A simulated medium. All its threads run on one thread of the operating system.
+/// What the processes share that have a medium.
 #[derive(Debug)]
-pub struct Sim {
+struct Memory {
     words: Box<[AtomicU64]>,
     size: AtomicU64,
     log: Mutex<Log>,
+}
+
+/// A simulated medium. All its threads run on one thread of the operating system.
+#[derive(Debug)]
+pub struct Sim {
+    memory: Arc<Memory>,
     /// Whether nothing but a sync makes stores certain.
     is_mapped: bool,
     /// Whether every store is certain at once.
@@ -185,7 +191,7 @@ impl Sim {
             .iter()
             .enumerate()
             .fold(0u64, |sum, (index, &word)| sum.wrapping_add(word_hash(index, word)));
-        Sim {
+        let memory = Memory {
             words: certain.iter().map(|&word| AtomicU64::new(word)).collect(),
             size: AtomicU64::new(size),
             log: Mutex::new(Log {
@@ -196,6 +202,9 @@ impl Sim {
                 size_certain: size,
                 ..Log::default()
             }),
+        };
+        Sim {
+            memory: Arc::new(memory),
             is_mapped: false,
             keeps_all: false,
             line_log: None,
@@ -222,7 +231,7 @@ impl Sim {
 
     /// For each line, a number that is another one after every store to it.
     pub fn latest_stores(&self) -> Vec<u64> {
-        held(&self.log).latest.clone()
+        held(&self.memory.log).latest.clone()
     }
 
     /// What its flushes and fences append to.
@@ -235,12 +244,12 @@ impl Sim {
     /// what is certain.
     pub fn killed(sim: Sim, durable: &Durable) -> Sim {
         {
-            let mut log = held(&sim.log);
+            let mut log = held(&sim.memory.log);
             log.size_certain = durable.size_certain;
             for line in &durable.pending {
                 for store in &line.stores {
                     let index = line.line as usize * LINE_WORDS + usize::from(store.word);
-                    sim.words[index].store(store.value, Relaxed);
+                    sim.memory.words[index].store(store.value, Relaxed);
                 }
                 // All of them are visible, so one number does for them.
                 let left = |&store: &Pending| Logged { id: 0, thread: None, store };
@@ -250,10 +259,16 @@ impl Sim {
         sim
     }
 
+    /// The same memory, for another process.
+    pub fn shared(&self) -> Sim {
+        let (memory, line_log) = (Arc::clone(&self.memory), self.line_log.clone());
+        Sim { memory, line_log, copies: Mutex::default(), ..*self }
+    }
+
     /// What a crash now certainly leaves, and what it may leave.
     pub fn durable(&self) -> Durable {
-        let log = held(&self.log);
-        let count = (self.size.load(Relaxed) / WORD) as usize;
+        let log = held(&self.memory.log);
+        let count = (self.memory.size.load(Relaxed) / WORD) as usize;
         let pending = log.lines.iter().zip(0..).filter(|(line, _)| !line.is_empty());
         let in_order = |(log, line): (&Vec<Logged>, u32)| {
             let (visible, hidden) = self.parted(line as usize, log, context().thread);
@@ -270,13 +285,13 @@ impl Sim {
 
     /// Whether a store at or beyond `from` is pending.
     pub fn is_pending_from(&self, from: Offset) -> bool {
-        let log = held(&self.log);
+        let log = held(&self.memory.log);
         log.lines.iter().skip(from.line() as usize).any(|line| !line.is_empty())
     }
 
     fn word(&self, at: Offset) -> &AtomicU64 {
         assert!(at.0.is_multiple_of(WORD), "{at} is misaligned");
-        &self.words[(at.0 / WORD) as usize]
+        &self.memory.words[(at.0 / WORD) as usize]
     }
 
     fn address(&self, at: Offset) -> usize {
@@ -296,7 +311,7 @@ impl Sim {
         log: &'a [Logged],
         thread: usize,
     ) -> (impl Iterator<Item = &'a Logged>, impl Iterator<Item = &'a Logged>) {
-        let word_at = |word| self.words.get(line * LINE_WORDS + word);
+        let word_at = |word| self.memory.words.get(line * LINE_WORDS + word);
         let addresses: [usize; LINE_WORDS] = std::array::from_fn(|word| {
             word_at(word).map_or(0, |word| std::ptr::from_ref(word).addr())
         });
@@ -310,7 +325,7 @@ impl Sim {
     }
 
     fn append(&self, log: &mut Log, at: Offset, value: u64, order: Order) {
-        assert!(at.0 < self.size.load(Relaxed), "store to {at}, beyond the pool's size");
+        assert!(at.0 < self.memory.size.load(Relaxed), "store to {at}, beyond the pool's size");
         let word = (at.0 % LINE / WORD) as u8;
         log.stores += 1;
         let (id, thread) = (log.stores, Some(context().thread));
@@ -335,7 +350,7 @@ impl Sim {
         if self.keeps_all {
             self.before_certainty();
         }
-        let mut log = held(&self.log);
+        let mut log = held(&self.memory.log);
         match fault {
             Some(Fault::Late) => log.late = Some((at, value)),
             _ => self.append(&mut log, at, value, order),
@@ -343,7 +358,7 @@ impl Sim {
     }
 
     fn complete(&self, thread: usize) {
-        let mut log = held(&self.log);
+        let mut log = held(&self.memory.log);
         let log = &mut *log;
         let flushed = std::mem::take(&mut log.flushed);
         let (mine, others) = flushed.into_iter().partition(|flush| flush.thread == thread);
@@ -368,7 +383,7 @@ impl Sim {
                     .wrapping_sub(word_hash(index, before))
                     .wrapping_add(word_hash(index, value));
                 if flush.line as u64 * LINE >= log.size_certain {
-                    log.size_certain = self.size.load(Relaxed);
+                    log.size_certain = self.memory.size.load(Relaxed);
                 }
             }
             log.lines[flush.line] = left;
@@ -385,7 +400,7 @@ impl Sim {
             if fault_at(SiteKind::Flush, Location::caller()).is_some() {
                 return false;
             }
-            let mut log = held(&self.log);
+            let mut log = held(&self.memory.log);
             let (thread, line) = (context().thread, line as usize);
             let is_flushed = |logged: &&Logged| {
                 let word = line * LINE_WORDS + usize::from(logged.store.word);
@@ -417,7 +432,7 @@ impl Sim {
         let thread = context().thread;
         match fault_at(SiteKind::Fence, Location::caller()) {
             Some(Fault::LateFence(accesses)) => {
-                held(&self.log).late_fence = Some((thread, accesses));
+                held(&self.memory.log).late_fence = Some((thread, accesses));
             }
             Some(_) => {}
             None => {
@@ -431,7 +446,7 @@ impl Sim {
 
     /// Whether a fence of this thread would make anything certain.
     fn is_effective(&self, thread: usize) -> bool {
-        let log = held(&self.log);
+        let log = held(&self.memory.log);
         log.flushed
             .iter()
             .filter(|flush| flush.thread == thread)
@@ -456,7 +471,7 @@ impl Sim {
     fn step(&self, at: usize, touch: Touch) {
         access(at, touch);
         let due = {
-            let mut log = held(&self.log);
+            let mut log = held(&self.memory.log);
             match &mut log.late_fence {
                 Some((thread, 0)) => {
                     let thread = *thread;

@@ -4,6 +4,7 @@ use super::hello::Hello;
 use super::room::{Page, Room, RoomLane};
 use super::socket::{address, beside, socket};
 use crate::file::{Located, Ownership, Withheld};
+use crate::view::View;
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use rustix::fs::{AtFlags, Gid, Mode, Uid};
 use rustix::io::Errno;
@@ -12,6 +13,7 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Guests that may wait to be let in.
@@ -28,6 +30,10 @@ const VISITORS_MAX: u64 = 4096;
 /// For how long nobody is let in after that has failed for want of something.
 const DEAF: Duration = Duration::from_millis(10);
 
+/// So many guests are looked at all the time; of more only those that ask now and then, and the others ring. A look at
+/// a guest's lanes takes some cache misses, so with a thousand guests each request would wait for as many.
+const WATCHED_ALWAYS: usize = 8;
+
 /// A guest.
 #[derive(Debug)]
 pub struct Visitor {
@@ -35,6 +41,9 @@ pub struct Visitor {
     _withheld: Withheld,
     socket: OwnedFd,
     room: Room,
+    is_watched: bool,
+    /// Since somebody last asked that.
+    has_asked: bool,
 }
 
 impl Visitor {
@@ -73,6 +82,8 @@ pub struct Door {
     _withheld: [Withheld; 2],
     /// What is said to a guest. Nobody is let in before there is something to say.
     hello: Option<Hello>,
+    /// What they see by themselves.
+    view: Option<Arc<View>>,
     socket: Located,
     /// The socket's inode: another owner's may have the name when this one's is removed.
     inode: Option<u64>,
@@ -83,7 +94,10 @@ pub struct Door {
     page_memory: OwnedFd,
     /// Guests by their numbers, which are used again.
     visitors: Vec<Option<Visitor>>,
+    count: Arc<AtomicU64>,
     visitors_max: usize,
+    /// Numbers of guests whose lanes are looked at.
+    watched: Vec<usize>,
     /// Closed for a moment when there are no descriptors left: to turn a guest away takes one.
     spare: Option<OwnedFd>,
     /// Until when nobody is let in.
@@ -121,6 +135,7 @@ impl Door {
         let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
         Ok(Door {
             hello: None,
+            view: None,
             inode: named.inode(),
             socket: named.clone(),
             listener,
@@ -129,6 +144,8 @@ impl Door {
             page,
             page_memory,
             visitors: Vec::new(),
+            count: Arc::default(),
+            watched: Vec::new(),
             visitors_max: descriptors.map_or(VISITORS_MAX, |most| VISITORS_MAX.min(most / 2))
                 as usize,
             spare: spare(),
@@ -137,9 +154,10 @@ impl Door {
         })
     }
 
-    /// Says this to guests, and lets them in, from now on.
-    pub fn greet_with(&mut self, hello: Hello) -> io::Result<()> {
+    /// Says this to guests, gives them the view, and lets them in, from now on.
+    pub fn greet_with(&mut self, hello: Hello, view: Option<Arc<View>>) -> io::Result<()> {
         self.hello = Some(hello);
+        self.view = view;
         watch(&self.events, self.listener.as_fd(), LISTENER)
     }
 
@@ -164,6 +182,56 @@ impl Door {
         numbered.filter_map(|(number, visitor)| Some((number, visitor.as_ref()?)))
     }
 
+    /// The guests to look at, with their numbers. The others ring when they ask.
+    pub fn watched(&self) -> impl Iterator<Item = (usize, &Visitor)> {
+        self.watched.iter().filter_map(|&number| Some((number, self.visitor(number)?)))
+    }
+
+    /// Whether some guests ring when they ask, although the owner is awake.
+    pub fn has_resting(&self) -> bool {
+        self.watched.len() < self.count()
+    }
+
+    /// A guest has asked something.
+    pub fn note_asking(&mut self, number: usize) {
+        if let Some(Some(visitor)) = self.visitors.get_mut(number) {
+            visitor.has_asked = true;
+        }
+    }
+
+    /// Looks no more at guests that have not asked since this was called last, if there are many.
+    pub fn rest_from_idle(&mut self) {
+        if self.watched.len() <= WATCHED_ALWAYS {
+            return;
+        }
+        let visitors = &mut self.visitors;
+        self.watched.retain(|&number| {
+            let Some(Some(visitor)) = visitors.get_mut(number) else { return false };
+            if std::mem::take(&mut visitor.has_asked) {
+                return true;
+            }
+            visitor.room.doze().set_asleep(true);
+            // Who asks from here on rings. Who has asked meanwhile may have overlooked that it was to.
+            let is_asked = visitor.lanes().any(RoomLane::is_asked);
+            if is_asked {
+                visitor.room.doze().set_asleep(false);
+            }
+            visitor.is_watched = is_asked;
+            is_asked
+        });
+    }
+
+    fn watch_visitor(&mut self, number: usize) {
+        if let Some(Some(visitor)) = self.visitors.get_mut(number)
+            && !visitor.is_watched
+        {
+            visitor.is_watched = true;
+            visitor.has_asked = true;
+            visitor.room.doze().set_asleep(false);
+            self.watched.push(number);
+        }
+    }
+
     /// The guest with this number.
     pub fn visitor(&self, number: usize) -> Option<&Visitor> {
         self.visitors.get(number)?.as_ref()
@@ -171,7 +239,12 @@ impl Door {
 
     /// How many guests there are.
     pub fn count(&self) -> usize {
-        self.visitors.iter().flatten().count()
+        self.count.load(Ordering::Relaxed) as usize
+    }
+
+    /// How many guests there are, for other threads. A guest that has been greeted is among them.
+    pub fn counter(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.count)
     }
 
     /// Says whether guests must ring for the serving thread. Look at all lanes after saying so, before you sleep.
@@ -244,19 +317,29 @@ impl Door {
         let (room, memory) = Room::make()?;
         let free = self.visitors.iter().position(Option::is_none);
         let number = free.unwrap_or(self.visitors.len());
-        self.greet(socket.as_fd(), memory.as_fd())?;
-        watch(&self.events, socket.as_fd(), number as u64)?;
-        let visitor = Some(Visitor { socket, room, _withheld: withheld });
+        // The guest may ask its owner's statistics as soon as it is greeted.
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let greeted = self.greet(socket.as_fd(), memory.as_fd());
+        if let Err(error) =
+            greeted.and_then(|()| watch(&self.events, socket.as_fd(), number as u64))
+        {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+            return Err(error);
+        }
+        let (is_watched, has_asked) = (false, false);
+        let visitor = Some(Visitor { socket, room, is_watched, has_asked, _withheld: withheld });
         match free {
             Some(free) => self.visitors[free] = visitor,
             None => self.visitors.push(visitor),
         }
+        self.watch_visitor(number);
         Ok(())
     }
 
     fn greet(&self, socket: BorrowedFd<'_>, room: BorrowedFd<'_>) -> io::Result<()> {
-        let descriptors = [room, self.page_memory.as_fd()];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
+        let mut descriptors = vec![room, self.page_memory.as_fd()];
+        descriptors.extend(self.view.as_ref().and_then(|view| view.descriptor()));
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         control.push(SendAncillaryMessage::ScmRights(&descriptors));
         let hello = self.hello.ok_or(io::ErrorKind::NotConnected)?.encode();
@@ -273,10 +356,11 @@ impl Door {
                 // A message of no bytes looks as the end does; no guest of ours sends one.
                 Ok((_, 0)) => return self.see_off(number, gone),
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return,
+                Err(Errno::AGAIN) => break,
                 Err(_) => return self.see_off(number, gone),
             }
         }
+        self.watch_visitor(number);
     }
 
     fn see_off(&mut self, number: usize, gone: &mut Vec<usize>) {
@@ -289,12 +373,14 @@ impl Door {
         if let Some(visitor) = self.visitors.get_mut(number).and_then(Option::take) {
             // Closing does not suffice where a forked child has a copy of it.
             let _ = epoll::delete(&self.events, &visitor.socket);
+            self.watched.retain(|&watched| watched != number);
+            self.count.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
     /// Whether anything is asked.
     pub fn is_asked(&self) -> bool {
-        self.visitors().any(|(_, visitor)| visitor.lanes().any(RoomLane::is_asked))
+        self.watched().any(|(_, visitor)| visitor.lanes().any(RoomLane::is_asked))
     }
 }
 

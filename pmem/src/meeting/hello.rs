@@ -3,7 +3,7 @@
 /// "firnmeet"
 const MAGIC: u64 = u64::from_le_bytes(*b"firnmeet");
 /// The format of everything that passes between owner and guests.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 
 /// Who the owner is, and of which pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,7 +71,7 @@ mod tests {
         let said = hello.encode();
         assert_eq!(Hello::decode(&said), Ok(hello));
         assert!(Hello::decode(&said[1..]).unwrap_err().contains("47 bytes"));
-        for (at, says) in [(0, "begins with"), (8, "format 254")] {
+        for (at, says) in [(0, "begins with"), (8, "format 253")] {
             let mut other = said;
             other[at] ^= 0xff;
             assert!(Hello::decode(&other).unwrap_err().contains(says));

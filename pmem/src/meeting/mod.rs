@@ -4,7 +4,7 @@
 //! ```text
 //!   guest                                              owner
 //!   connects to the socket beside the pool  ────────>  accepts, and makes a room of lanes for this guest
-//!   maps the room             <──── hello, two descriptors
+//!   maps the room, the view   <──── hello, two or three descriptors
 //!   writes a request into a lane            ────────>  a serving thread finds it, and writes the answer there
 //!   hangs up, or dies                       ────────>  sees the hang-up; the room ends with the last who maps it
 //! ```
@@ -18,6 +18,9 @@
 //! * Nothing is left of either. /dev/shm may be small, full or missing. Containers that share the pool's directory
 //!   share its socket.
 //! * Who may connect is a matter of the socket's permissions, which are the pool's.
+//!
+//! With a [view](crate::view) of the pool guests look keys up by themselves. It is sealed, too, and nobody but the
+//! owner can map it to write.
 //!
 //! The owner trusts nothing that it reads in a room. It copies a request before it looks at it, and keeps no state of
 //! its own there.

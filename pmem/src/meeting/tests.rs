@@ -3,6 +3,7 @@
 use super::*;
 use crate::file::{Located, Ownership};
 use std::fs::File;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,7 +26,7 @@ impl Pool {
 
     fn open(&self) -> Door {
         let mut door = Door::open(&self.located, INODE, 7, self.ownership).unwrap();
-        door.greet_with(Hello { uuid: 7, incarnation: 3, process: 9 }).unwrap();
+        door.greet_with(Hello { uuid: 7, incarnation: 3, process: 9 }, None).unwrap();
         door
     }
 
@@ -36,8 +37,12 @@ impl Pool {
     /// A visit to an owner that lets its guest in.
     fn visited(&self, door: &mut Door) -> Visit {
         std::thread::scope(|scope| {
-            let visit = scope.spawn(|| self.visit(7, PATIENCE).unwrap());
-            let before = door.count();
+            let (before, counter) = (door.count(), door.counter());
+            let visit = scope.spawn(move || {
+                let visit = self.visit(7, PATIENCE).unwrap();
+                assert_eq!(counter.load(Ordering::Relaxed), before as u64 + 1);
+                visit
+            });
             while door.count() == before {
                 door.attend(Some(PATIENCE), &mut Vec::new()).unwrap();
             }
@@ -99,6 +104,41 @@ fn an_owner_that_sleeps_is_rung_for() {
     door.attend(None, &mut Vec::new()).unwrap();
 }
 
+/// A guest that is not looked at rings, and is looked at again; whoever asked before is not overlooked.
+#[test]
+fn of_many_guests_those_that_ask_nothing_are_not_looked_at() {
+    let pool = Pool::new();
+    let mut door = pool.open();
+    let visits: Vec<Visit> = (0..12).map(|_| pool.visited(&mut door)).collect();
+    visits.iter().for_each(|visit| visit.use_lane(0));
+    // That they came counts as a question.
+    door.rest_from_idle();
+    assert_eq!((door.watched().count(), door.has_resting()), (12, false));
+    visits[3].lane(0).ask(&[1], Part::WHOLE);
+    door.note_asking(5);
+    door.rest_from_idle();
+    let watched: Vec<usize> = door.watched().map(|(number, _)| number).collect();
+    assert_eq!((watched, door.has_resting(), door.is_asked()), (vec![3, 5], true, true));
+    visits[3].lane(0).withdraw();
+    assert!(!door.is_asked());
+    // The owner is awake.
+    visits[7].lane(0).ask(&[1], Part::WHOLE);
+    assert!(!visits[7].ring_if_asleep() && !visits[5].ring_if_asleep());
+    assert!(!door.is_asked());
+    door.attend(Some(PATIENCE), &mut Vec::new()).unwrap();
+    assert!(door.is_asked());
+    let watched: Vec<usize> = door.watched().map(|(number, _)| number).collect();
+    assert_eq!(watched, [3, 5, 7]);
+    // So few are looked at all the time.
+    door.rest_from_idle();
+    assert_eq!(door.watched().count(), 3);
+    drop(visits);
+    while door.count() > 0 {
+        door.attend(Some(PATIENCE), &mut Vec::new()).unwrap();
+    }
+    assert_eq!(door.watched().count(), 0);
+}
+
 #[test]
 fn a_guest_sees_the_end_of_its_owner_and_keeps_its_room() {
     let pool = Pool::new();
@@ -128,7 +168,7 @@ fn who_is_not_the_owner_is_not_believed() {
     // It lets nobody in while it does not attend.
     assert!(matches!(pool.visit(7, Duration::from_millis(1)), Err(VisitError::Silent)));
     let mut other = Door::open(&pool.located, INODE, 8, pool.ownership).unwrap();
-    other.greet_with(door.hello()).unwrap();
+    other.greet_with(door.hello(), None).unwrap();
     let mismatched = std::thread::scope(|scope| {
         let visit = scope.spawn(|| pool.visit(8, PATIENCE));
         while !visit.is_finished() {

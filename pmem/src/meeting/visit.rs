@@ -4,14 +4,14 @@ use super::hello::{HELLO_BYTES, Hello};
 use super::room::{LANES, Page, Room, RoomLane};
 use super::socket::{address, beside, socket};
 use crate::file::{Located, Ownership, Withheld};
+use crate::view::View;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, sockopt::socket_peercred,
-};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags};
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Most groups of a process, in Linux.
@@ -58,6 +58,7 @@ pub struct Visit {
     socket: OwnedFd,
     room: Room,
     page: Page,
+    view: Option<Arc<View>>,
 }
 
 impl Visit {
@@ -97,16 +98,22 @@ impl Visit {
         trust(&socket, ownership)?;
         await_word(&socket, patience.saturating_sub(began.elapsed()))?;
         let (hello, descriptors) = hear(&socket)?;
-        let [room, page] = <[OwnedFd; 2]>::try_from(descriptors).map_err(|found| {
-            let found = format!("a greeting with {} descriptors", found.len());
-            VisitError::Stranger { found, expected: "two of them".into() }
-        })?;
+        let ([room, page], view) = match &*descriptors {
+            [room, page] => ([room, page], None),
+            [room, page, view] => ([room, page], Some(view)),
+            found => {
+                let found = format!("a greeting with {} descriptors", found.len());
+                return Err(VisitError::Stranger { found, expected: "two or three".into() });
+            }
+        };
         if hello.uuid != uuid {
             let found = format!("the owner of pool {:032x}", hello.uuid);
             return Err(VisitError::Stranger { found, expected: format!("{uuid:032x}") });
         }
         let (room, page) = (Room::enter(room.as_fd())?, Page::enter(page.as_fd())?);
-        Ok(Visit { hello, socket, room, page, _withheld: withheld })
+        // Without addresses for it, this guest asks.
+        let view = view.and_then(|view| View::enter(view.as_fd()).ok()).map(Arc::new);
+        Ok(Visit { hello, socket, room, page, view, _withheld: withheld })
     }
 
     /// What the owner said first.
@@ -128,11 +135,12 @@ impl Visit {
         self.room.use_lane(lane.min(LANES - 1));
     }
 
-    /// Rings for the owner, if it sleeps; whether it did. To be called after something was [asked](super::Lane::ask).
+    /// Rings for the owner, if it sleeps, or does not look at this guest's lanes. Returns whether it sleeps. To be
+    /// called after something was [asked](super::Lane::ask).
     #[inline]
     pub fn ring_if_asleep(&self) -> bool {
         let is_asleep = self.page.doze().is_asleep();
-        if is_asleep {
+        if is_asleep || self.room.doze().is_asleep() {
             self.ring();
         }
         is_asleep
@@ -145,32 +153,68 @@ impl Visit {
         let _ = rustix::net::send(&self.socket, b"!", flags);
     }
 
+    /// What the owner lets its guests see by themselves, once: mapped for as long as it is kept.
+    pub fn take_view(&mut self) -> Option<Arc<View>> {
+        self.view.take()
+    }
+
     /// Whether the owner has gone, or has shown this guest out.
     pub fn is_over(&self) -> bool {
+        self.is_over_within(Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))
+    }
+
+    /// Returns when that is so, or when this guest has hung up.
+    pub fn await_end(&self) {
+        while !self.is_over_within(None) {}
+    }
+
+    fn is_over_within(&self, time: Option<&Timespec>) -> bool {
         let mut asked = [PollFd::new(&self.socket, PollFlags::IN | PollFlags::RDHUP)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        match poll(&mut asked, Some(&now)) {
+        match poll(&mut asked, time) {
             // It says nothing after its greeting.
             Ok(found) => found > 0,
             Err(error) => error != Errno::INTR,
         }
     }
+
+    /// Hangs up. The visit is over.
+    pub fn hang_up(&self) {
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+    }
 }
 
 /// An error if the other side is nobody who would own a pool with this ownership.
 fn trust(socket: &OwnedFd, ownership: Ownership) -> Result<(), VisitError> {
-    let peer = socket_peercred(socket)?;
+    let peer = credentials_of_peer(socket)?;
     let (user, group) = ownership.ids();
-    let may_write = [0, user, rustix::process::geteuid().as_raw()].contains(&peer.uid.as_raw())
+    let may_write = [0, user, rustix::process::geteuid().as_raw()].contains(&peer.uid)
         || ownership.mode() & 0o020 != 0
-            && (peer.gid.as_raw() == group || groups_of_peer(socket).contains(&group))
+            && (peer.gid == group || groups_of_peer(socket).contains(&group))
         || ownership.mode() & 0o002 != 0;
     if may_write {
         return Ok(());
     }
-    let found = format!("a process of user {}", peer.uid.as_raw());
+    let found = format!("a process of user {}", peer.uid);
     let expected = format!("one that may write the pool, which is user {user}'s");
     Err(VisitError::Stranger { found, expected })
+}
+
+/// The process at the other side. In another namespace of processes it has number 0 here, which rustix takes for an
+/// error.
+fn credentials_of_peer(socket: &OwnedFd) -> io::Result<libc::ucred> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut bytes = size_of_val(&peer) as libc::socklen_t;
+    // SAFETY: the kernel stores at most so many bytes.
+    let told = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &mut bytes,
+        )
+    };
+    if told == 0 { Ok(peer) } else { Err(io::Error::last_os_error()) }
 }
 
 /// Further groups of the process at the other side; none where the system does not tell.

@@ -3,8 +3,10 @@
 //! Every change of the superblock writes and persists one copy, then the other. After a crash at any point one copy is
 //! whole: the new one if the first persist was complete, otherwise the old one.
 
+mod beside;
 mod clean;
 mod copies;
+mod damage;
 mod gate;
 mod holes;
 mod logged;
@@ -19,6 +21,7 @@ use crate::superblock::{
     PoolKind, SUPERBLOCK_BYTES, Superblock,
 };
 use crate::sync::{self, AtomicU64, Mutex};
+use crate::view::View;
 use copies::{read_copy, write_copies, write_copy};
 use gate::GateState;
 pub use gate::{Gate, Write};
@@ -26,7 +29,7 @@ use holes::Holes;
 pub use note::{NOTE_BYTES_MAX, note_extent, note_in};
 use std::io;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Others begin at multiples of no more than this, the largest bucket: aligned to their size, those of a small pool
 /// would leave holes.
@@ -57,9 +60,6 @@ pub struct Spec {
     /// The engine's parameters.
     pub engine_params: [u64; ENGINE_PARAMS],
 }
-
-/// How often a superblock is read that somebody may be writing.
-const LOOKS_BESIDE: u32 = 10;
 
 /// Why a mutation may not begin.
 #[derive(Debug, thiserror::Error)]
@@ -97,10 +97,14 @@ pub struct Pool<M: Medium> {
     forks_at_open: u32,
     /// Up to where memory was requested to be prepared.
     prepared: AtomicU64,
+    /// Up to where memory may be prepared beyond the end.
+    prepared_max: AtomicU64,
     /// Beyond the end, what has no space any more. Changes under the superblock's lock.
     hollow: Mutex<Range<u64>>,
     /// What has no space any more before the end. Held by who reads the whole pool, too.
     holes: Mutex<Holes>,
+    /// See [`Pool::show_by`].
+    view: OnceLock<Arc<View>>,
 }
 
 /// What a clean pool says of itself.
@@ -260,6 +264,8 @@ impl<M: Medium> Pool<M> {
         superblock.medium = medium.kind();
         superblock.place = place;
         write_copies(&medium, &superblock);
+        // Guests of a former owner see what it showed, until they see this.
+        sync::fence(sync::Ordering::SeqCst);
         sync_superblock(&medium)?;
         Self::assemble(medium, superblock, recorded, place, GateState::Open)
     }
@@ -304,23 +310,6 @@ impl<M: Medium> Pool<M> {
         Self::assemble(medium, superblock, recorded, place, GateState::ReadOnly)
     }
 
-    /// Opens a pool that another process is writing to, for a look at its superblock as it is now. Changes nothing in
-    /// it.
-    #[inline(never)]
-    pub fn open_beside(medium: M, place: Place) -> Result<Self, OpenError> {
-        let mut read = Self::read(&medium);
-        for _ in 1..LOOKS_BESIDE {
-            if read.is_ok() {
-                break;
-            }
-            // The owner writes one copy after the other, and has written both since the first look.
-            sync::pause();
-            read = Self::read(&medium);
-        }
-        let (superblock, _) = read?;
-        Self::assemble(medium, superblock, Recorded::default(), place, GateState::ReadOnly)
-    }
-
     fn read(medium: &M) -> Result<(Superblock, Option<usize>), OpenError> {
         let size = medium.size();
         let mut copies = [[0; COPY_WORDS]; 2];
@@ -360,8 +349,10 @@ impl<M: Medium> Pool<M> {
             damage: Mutex::default(),
             forks_at_open: sync::forks(),
             prepared: AtomicU64::new(0),
+            prepared_max: AtomicU64::new(u64::MAX),
             hollow: Mutex::default(),
             holes: Mutex::default(),
+            view: OnceLock::new(),
         })
     }
 
@@ -386,32 +377,6 @@ impl<M: Medium> Pool<M> {
     #[inline(always)]
     pub fn is_inherited(&self) -> bool {
         sync::forks() != self.forks_at_open
-    }
-
-    /// Says that the pool turned out to be damaged, so that whoever uses it refuses it from now on. The first damage
-    /// counts. If pairs are missing, later openings refuse the pool, too. It can be closed as usual: what is in it is
-    /// what it was.
-    #[cold]
-    pub fn refuse(&self, damage: Damage) {
-        if let Damage::Miscounted { found, expected } = damage
-            && !self.is_read_only()
-        {
-            // If that fails, this process at least says it.
-            let _ = self.record(&|superblock| superblock.set_miscounted(found, expected));
-        }
-        self.damage.lock().get_or_insert(damage);
-        // Whoever looks for lost pages looks for this as well.
-        sync::count_bus_error();
-    }
-
-    /// Why the pool is refused, if it turned out to be damaged after it had been opened.
-    pub fn damage(&self) -> Option<Damage> {
-        self.damage.lock().clone()
-    }
-
-    /// See [`Medium::has_failed`].
-    pub fn has_failed(&self) -> bool {
-        self.medium.has_failed()
     }
 
     /// The right to change the pool. Waits only while a sync marks the pool clean.

@@ -19,10 +19,21 @@ impl<M: Medium> Pool<M> {
             return Ok(());
         }
         let extra = (end / 8).clamp(GROW_BYTES_MIN, GROW_BYTES_MAX);
-        let ample = end.saturating_add(extra).min(self.medium.limit());
+        let most = self.medium.limit().min(self.prepared_max.load(Ordering::Relaxed));
+        let ample = end.saturating_add(extra).min(most);
         // Only whole huge pages can be taken as such.
         let ample = if whole_pages(ample) > end { whole_pages(ample) } else { ample };
         if ample > end && self.medium.grow(ample).is_ok() { Ok(()) } else { self.medium.grow(end) }
+    }
+
+    /// From now on no more is prepared beyond the end than up to so many bytes from the beginning.
+    pub fn prepare_at_most(&self, bytes: u64) {
+        self.prepared_max.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Gives back what the file has beyond the memory of the pool: what a process that was killed had prepared.
+    pub fn cut_unused(&self) {
+        self.medium.cut(self.medium.size());
     }
 
     /// Gives the space that was prepared beyond the end back to the system; returns how many bytes. A later extent

@@ -1,11 +1,12 @@
 //! Volatile arrays that grow without moving, for sidecars and per-thread state.
 
 use super::element::Zeroable;
-use super::pages;
+use super::{Shared, pages};
 use crate::prefetch::{prefetch, prefetch_write};
 use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// An array whose elements are zero at first and whose memory is taken when first touched.
 ///
@@ -15,9 +16,11 @@ use std::ptr::NonNull;
 pub struct Array<T> {
     base: NonNull<T>,
     len: usize,
+    /// The memory that it is a part of, if it has none of its own.
+    shared: Option<Arc<Shared>>,
 }
 
-// SAFETY: the array owns its mapping and hands out shared references to `Sync` elements only.
+// SAFETY: the array owns its mapping, or keeps it, and hands out shared references to `Sync` elements only.
 unsafe impl<T: Zeroable> Send for Array<T> {}
 // SAFETY: as above.
 unsafe impl<T: Zeroable> Sync for Array<T> {}
@@ -29,11 +32,28 @@ impl<T: Zeroable> Array<T> {
         let mut len = len.max(len_min).max(1);
         loop {
             match Self::map(len) {
-                Ok(base) => return Ok(Array { base, len }),
+                Ok(base) => return Ok(Array { base, len, shared: None }),
                 Err(error) if len <= len_min.max(1) => return Err(error),
                 Err(_) => len = (len / 2).max(len_min),
             }
         }
+    }
+
+    /// The `len` elements that begin at byte `at` of shared memory.
+    ///
+    /// # Panics
+    ///
+    /// If they do not lie in it, or not aligned.
+    pub(crate) fn within(shared: &Arc<Shared>, at: usize, len: usize) -> Self {
+        let end = len.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(at));
+        assert!(
+            end.is_some_and(|end| end <= shared.bytes()) && at.is_multiple_of(align_of::<T>()),
+            "{len} elements at byte {at} of shared memory that has {}",
+            shared.bytes()
+        );
+        // SAFETY: within the mapping, which begins with a page.
+        let base = unsafe { shared.base().byte_add(at) }.cast();
+        Array { base, len, shared: Some(Arc::clone(shared)) }
     }
 
     fn map(len: usize) -> io::Result<NonNull<T>> {
@@ -62,7 +82,7 @@ impl<T: Zeroable> Array<T> {
         if index >= self.len {
             self.beyond(index);
         }
-        // SAFETY: the index is in bounds, and zeroed memory is a valid `T` by `Zeroable`.
+        // SAFETY: the index is in bounds, and whatever is there is a valid `T` by `Zeroable`.
         unsafe { &*self.base.as_ptr().add(index) }
     }
 
@@ -80,7 +100,7 @@ impl<T: Zeroable> Array<T> {
     /// All elements: for those who look at several, to check them against one length.
     #[inline(always)]
     pub fn as_slice(&self) -> &[T] {
-        // SAFETY: the mapping holds `len` elements, and zeroed memory is a valid `T` by `Zeroable`.
+        // SAFETY: the mapping holds `len` elements, and whatever is there is a valid `T` by `Zeroable`.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.len) }
     }
 
@@ -104,17 +124,28 @@ impl<T: Zeroable> Array<T> {
     }
 
     /// Asks for huge pages behind a range of elements that is as large as one or larger, its ends
-    /// included, and touches the elements if `populate`. A hint.
+    /// included, and touches the elements if `populate`. A hint. Shared memory has huge pages only if they are
+    /// populated, which may take long where memory is in pieces.
     pub fn advise(&self, elements: Range<usize>, populate: bool) {
         let end = elements.end.min(self.len);
         let bytes = elements.start.min(end) * size_of::<T>()..end * size_of::<T>();
+        let (base, len) = (self.base.cast(), self.len * size_of::<T>());
         // SAFETY: the range lies in this array's memory, which is as long as that.
-        unsafe { pages::advise(self.base.cast(), self.len * size_of::<T>(), bytes, populate) };
+        unsafe {
+            match self.shared {
+                None => pages::advise(base, len, bytes, populate),
+                Some(_) if populate => pages::advise_shared(base, len, bytes),
+                Some(_) => {}
+            }
+        }
     }
 }
 
 impl<T> Drop for Array<T> {
     fn drop(&mut self) {
+        if self.shared.is_some() {
+            return;
+        }
         // SAFETY: the memory is this array's own, elements borrow `self`, and none needs drop.
         unsafe { pages::free(self.base.cast(), self.len * size_of::<T>()) };
     }

@@ -9,6 +9,7 @@ pub struct Asymmetric(());
 
 impl Asymmetric {
     /// If it does so.
+    #[inline]
     pub fn granted() -> Option<Asymmetric> {
         is_asymmetric().then_some(Asymmetric(()))
     }

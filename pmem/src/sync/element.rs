@@ -11,7 +11,8 @@ pub struct Line(pub [AtomicU64; 8]);
 ///
 /// # Safety
 ///
-/// All zero bytes are a valid value, the default one, the type needs no drop, and sharing it is sound.
+/// All bytes are a valid value, zeros the default one. The type needs no drop, and sharing it is sound, also with other
+/// processes.
 pub unsafe trait Zeroable: Default + Sync {}
 
 // SAFETY: atomic integers are valid for every bit pattern.

@@ -43,12 +43,12 @@ statics! {
 }
 
 /// Set in a word that leads to nothing. The bits above it tell the event that did this.
-const GONE: usize = 1;
+pub(super) const GONE: usize = 1;
 
 /// A word, and whether a lease has it.
 #[derive(Debug)]
-struct Slot {
-    word: AtomicUsize,
+pub(super) struct Slot {
+    pub(super) word: AtomicUsize,
     taken: AtomicBool,
 }
 
@@ -82,7 +82,7 @@ impl Slot {
         Slot { word: AtomicUsize::new(GONE), taken: AtomicBool::new(false) }
     }
 
-    fn take() -> &'static Slot {
+    pub(super) fn take() -> &'static Slot {
         let try_take = |slot: &&Slot| {
             slot.taken.compare_exchange(false, true, Ordering::AcqRel, Ordering::Relaxed).is_ok()
         };
@@ -131,7 +131,7 @@ pub(super) fn take_away() {
 
 /// A slot until its last user is gone.
 #[derive(Debug)]
-struct Holding(&'static Slot);
+pub(super) struct Holding(pub(super) &'static Slot);
 
 impl Drop for Holding {
     fn drop(&mut self) {

@@ -10,6 +10,7 @@ mod array;
 mod asymmetric;
 mod element;
 mod lease;
+mod loan;
 #[cfg(feature = "loom")]
 pub mod loom;
 #[cfg(not(any(feature = "simulated", feature = "loom")))]
@@ -37,9 +38,14 @@ pub use element::{Line, Zeroable};
 #[cfg(feature = "loom")]
 pub use lease::take_leases_away;
 pub use lease::{Lapsed, Lease, Renewal};
+pub use loan::Loan;
 #[cfg(feature = "loom")]
 pub use loom::Array;
 pub use per_thread::{Numbered, PerThread};
+#[cfg(not(feature = "loom"))]
+pub(crate) use platform::Shared;
+#[cfg(not(any(feature = "simulated", feature = "loom")))]
+pub(crate) use platform::Writers;
 #[cfg(not(feature = "loom"))]
 use platform::pages;
 pub(crate) use platform::register_process;

@@ -156,6 +156,33 @@ impl Memory {
         Ok(())
     }
 
+    /// [`Medium::follow`].
+    #[cold]
+    pub(super) fn follow_to(&self, size: u64) -> bool {
+        let needed = round_to_page(size.min(1 << 62));
+        if needed > self.reservation.bytes {
+            return false;
+        }
+        let _growing = self.growing.lock();
+        let mapped = self.size();
+        if needed <= mapped {
+            return true;
+        }
+        let Backing::File { file, .. } = &self.backing else { return false };
+        // All that is in the file, and nothing else: who touches that would die.
+        let found = file.metadata().map_or(0, |found| found.len());
+        let page = rustix::param::page_size() as u64;
+        let target = (found / page * page).min(self.reservation.bytes);
+        if target < needed || self.map(mapped..target).is_err() {
+            return false;
+        }
+        if let Some(watch) = &self.watch {
+            watch.set_mapped(target);
+        }
+        self.size.store(target, Ordering::Release);
+        true
+    }
+
     /// An error if somebody has truncated the file. Growing it would put zeros in place of what is missing, and nobody
     /// would notice.
     fn demand_length(&self, file: &File, mapped: u64) -> io::Result<()> {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::medium::allocate::is_in_tmpfs;
+use crate::view::View;
 
 fn dram(size: u64) -> Dram {
     let memory = Memory::dram(1 << 30).unwrap();
@@ -143,6 +144,39 @@ fn a_page_that_vanishes_reads_as_zeros_and_nothing_more_reaches_the_file() {
     assert_eq!((memory.load(Offset(0)), memory.has_failed()), (1, false));
 }
 
+/// Before anybody has asked whether the medium has failed: what is made of zeros is shown to no guest.
+#[test]
+fn a_page_that_vanishes_closes_the_view() {
+    for is_first_shown in [true, false] {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(2 * 4096).unwrap();
+        let same = file.try_clone().unwrap();
+        let memory = Memory::mapped(file, 2 * 4096, 1 << 20, true).unwrap().watched().unwrap();
+        let view = Arc::new(View::make(&[]).unwrap());
+        let guest = View::enter(view.descriptor().unwrap()).unwrap();
+        let lose = || {
+            same.set_len(4096).unwrap();
+            assert_eq!(memory.load(Offset(4096)), 0);
+        };
+        let show = || {
+            memory.close_on_failure(&view);
+            view.show(7);
+        };
+        if is_first_shown {
+            show();
+            assert!(guest.look().is_some());
+            lose();
+        } else {
+            lose();
+            show();
+        }
+        assert!(guest.look().is_none());
+        view.hide();
+        view.show(7);
+        assert!(guest.look().is_none(), "it stays closed");
+    }
+}
+
 #[test]
 fn a_truncated_file_does_not_grow_over_what_is_missing() {
     for is_watched in [false, true] {
@@ -215,4 +249,25 @@ fn a_file_on_a_disk_asks_for_no_large_pages() {
     // A kernel without huge pages has no such flag.
     let has_huge_pages = std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists();
     assert_eq!(has(&anonymous, "hg"), has_huge_pages);
+}
+
+/// As a guest reads the file of an owner that lengthens it.
+#[test]
+fn a_reader_follows_its_file() {
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(4 * 4096).unwrap();
+    let of = |writable| Memory::mapped(file.try_clone().unwrap(), 4096, 1 << 26, writable).unwrap();
+    let (owner, reader) = (of(true), of(false));
+    assert!(reader.follow(4096) && reader.size() == 4096);
+    // To where the file ends, and no further.
+    assert!(!reader.follow(5 * 4096) && !reader.follow(u64::MAX) && reader.size() == 4096);
+    assert!(reader.follow(4097) && reader.size() == 4 * 4096);
+    owner.grow(3 * 4096).unwrap();
+    owner.store(Offset(2 * 4096), 7);
+    assert_eq!(reader.copy_out(Offset(2 * 4096), 9).unwrap()[..], [7, 0, 0, 0, 0, 0, 0, 0, 0]);
+    assert!(reader.has_bytes(Offset(2 * 4096), &[7, 0, 0]) && !reader.has_bytes(Offset(0), &[7]));
+    assert!(reader.copy_out(Offset(4 * 4096 - 8), 9).is_none());
+    assert!(
+        reader.copy_out(Offset(4), 4).is_none() && reader.copy_out(Offset(0), u64::MAX).is_none()
+    );
 }

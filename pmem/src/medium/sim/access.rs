@@ -149,10 +149,10 @@ impl Medium for Sim {
     unsafe fn bytes(&self, at: Offset, len: u64) -> Option<&[u8]> {
         let first = (at.0 / WORD) as usize;
         access(
-            self.words.get(first).map_or(0, |word| std::ptr::from_ref(word).addr()),
+            self.memory.words.get(first).map_or(0, |word| std::ptr::from_ref(word).addr()),
             Touch::Reads,
         );
-        if at.0.checked_add(len)? > self.size.load(Relaxed) {
+        if at.0.checked_add(len)? > self.memory.size.load(Relaxed) {
             return None;
         }
         if len == 0 {
@@ -171,9 +171,9 @@ impl Medium for Sim {
             held(&self.copies).push(copy);
             start
         } else {
-            self.words[words].as_ptr().cast::<u8>()
+            self.memory.words[words].as_ptr().cast::<u8>()
         };
-        // SAFETY: the range lies in `self.words`, or in a copy of that part which is kept for as
+        // SAFETY: the range lies in the memory's words, or in a copy of that part which is kept for as
         // long as `self` lives and never changed; boxes do not move what they hold. Nobody stores
         // to the range while the slice lives, by the caller's promise, and nobody else runs
         // between two accesses of a simulated thread.
@@ -181,20 +181,20 @@ impl Medium for Sim {
     }
 
     fn size(&self) -> u64 {
-        self.size.load(Relaxed)
+        self.memory.size.load(Relaxed)
     }
 
     fn limit(&self) -> u64 {
-        self.words.len() as u64 * WORD
+        self.memory.words.len() as u64 * WORD
     }
 
     fn grow(&self, size: u64) -> Result<(), SpaceError> {
-        access(std::ptr::from_ref(&self.size).addr(), Touch::Modifies);
+        access(std::ptr::from_ref(&self.memory.size).addr(), Touch::Modifies);
         if size > self.limit() {
             let reason = format!("its limit is {} bytes", self.limit());
             return Err(SpaceError::Full { needed_bytes: size, reason });
         }
-        self.size.fetch_max(size.next_multiple_of(LINE).min(self.limit()), Relaxed);
+        self.memory.size.fetch_max(size.next_multiple_of(LINE).min(self.limit()), Relaxed);
         Ok(())
     }
 
@@ -215,11 +215,11 @@ impl Medium for Sim {
         if self.is_mapped {
             self.before_certainty();
         }
-        let mut log = held(&self.log);
+        let mut log = held(&self.memory.log);
         // A file's size is synced with its content.
-        log.size_certain = self.size.load(Relaxed);
+        log.size_certain = self.memory.size.load(Relaxed);
         if self.is_mapped {
-            let end = range.end.min(self.size.load(Relaxed)).div_ceil(LINE) as usize;
+            let end = range.end.min(self.memory.size.load(Relaxed)).div_ceil(LINE) as usize;
             let lines = (range.start / LINE) as usize..end;
             // It waits for the store buffers of others, too: the kernel interrupts their processors.
             let pending = |line: usize| {

@@ -26,6 +26,7 @@ pub(super) fn register() {
 }
 
 /// Whether the kernel runs the barriers of heavy sides, which does not change while a process runs.
+#[inline]
 pub(crate) fn is_asymmetric() -> bool {
     ASYMMETRIC.load(Ordering::Relaxed)
 }

@@ -5,6 +5,7 @@ mod mutex;
 pub(super) mod pages;
 mod parts;
 mod rw_lock;
+mod shared;
 mod thread;
 
 pub(crate) use barrier::{asymmetric_light_barrier, is_asymmetric};
@@ -12,6 +13,7 @@ pub use barrier::{heavy_barrier, light_barrier};
 pub use mutex::Mutex;
 pub use parts::{Part, parts_of, run_parts};
 pub use rw_lock::RwLock;
+pub(crate) use shared::{Shared, Writers};
 pub use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, fence};
 #[cfg(test)]
 pub(crate) use thread::give_up_number;

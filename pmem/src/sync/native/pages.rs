@@ -75,3 +75,37 @@ pub(in crate::sync) unsafe fn advise(
         }
     }
 }
+
+/// Puts huge pages behind a range of shared memory that is as large as one or larger, its ends included. A hint.
+///
+/// Of shared memory the kernel makes no huge pages by itself, unless the system is set so. Asked to put pages together,
+/// it takes one that is there and fills up with zeros: so one of each is touched, which is faster than to touch all.
+///
+/// # Safety
+///
+/// The range lies in the `len` bytes from `start` on, a mapping of shared memory that this process may write.
+pub(in crate::sync) unsafe fn advise_shared(
+    start: NonNull<c_void>,
+    len: usize,
+    bytes: Range<usize>,
+) {
+    let base = start.as_ptr() as usize;
+    let (from, to) = (base + bytes.start, base + bytes.end);
+    if to.saturating_sub(from) < HUGE_PAGE {
+        return;
+    }
+    let first = (from / HUGE_PAGE * HUGE_PAGE).max(base.next_multiple_of(HUGE_PAGE));
+    let end = to.next_multiple_of(HUGE_PAGE).min((base + len) / HUGE_PAGE * HUGE_PAGE);
+    for huge_page in (first..end).step_by(HUGE_PAGE) {
+        let huge_page = huge_page as *mut c_void;
+        let page = rustix::param::page_size();
+        // SAFETY: all of it lies in the mapping. Neither call changes any content.
+        let is_given = unsafe {
+            rustix::mm::madvise(huge_page, page, Advice::LinuxPopulateWrite).is_ok()
+                && libc::madvise(huge_page, HUGE_PAGE, libc::MADV_COLLAPSE) == 0
+        };
+        if !is_given {
+            return;
+        }
+    }
+}

@@ -23,6 +23,7 @@ mod rw_lock;
 
 pub use atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, fence};
 pub use mutex::{Mutex, MutexGuard, mutexes_held};
+pub(crate) use pages::Shared;
 pub use parts::{Part, RunParts, parts_of, run_parts, run_parts_by};
 pub use rw_lock::RwLock;
 

@@ -35,3 +35,43 @@ pub(in crate::sync) unsafe fn free(start: NonNull<c_void>, bytes: usize) {
 ///
 /// None: nothing is done.
 pub(in crate::sync) unsafe fn advise(_: NonNull<c_void>, _: usize, _: Range<usize>, _: bool) {}
+
+/// Nothing.
+///
+/// # Safety
+///
+/// None: nothing is done.
+pub(in crate::sync) unsafe fn advise_shared(_: NonNull<c_void>, _: usize, _: Range<usize>) {}
+
+/// Memory that simulated processes share, all of which are in this one.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    base: NonNull<c_void>,
+    bytes: usize,
+}
+
+// SAFETY: the memory is this value's until it is dropped, and is only accessed through atomics.
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    pub(crate) fn make(bytes: usize) -> io::Result<Shared> {
+        Ok(Shared { base: zeroed(bytes)?, bytes })
+    }
+
+    pub(crate) fn base(&self) -> NonNull<c_void> {
+        self.base
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: the memory is this value's own, and whoever refers to it keeps this value.
+        unsafe { free(self.base, self.bytes) };
+    }
+}
