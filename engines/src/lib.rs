@@ -18,6 +18,7 @@ macro_rules! for_each_engine {
     };
 }
 
+pub mod cache;
 pub mod clevel;
 pub mod engine;
 pub mod iceberg;
@@ -29,7 +30,9 @@ pub mod rewo;
 mod sizes;
 pub mod wreck;
 
-pub use list::{Engine, Inlined, Opened, Preferred, PreferredChanges, PreferredHot};
+pub use list::{
+    Engine, Inlined, Opened, Preferred, PreferredChanges, PreferredHot, PreferredSight,
+};
 
 /// Tuning that is not recorded in the pool.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -53,6 +56,8 @@ pub struct Settings {
     pub cached: Option<u32>,
     /// Whether a thread fills that table after opening and after each resize. Else it fills as look-ups come.
     pub refills_cache: bool,
+    /// Whether other processes are to look keys up by themselves, where an engine lets them.
+    pub is_shown: bool,
 }
 
 impl Default for Settings {
@@ -65,6 +70,7 @@ impl Default for Settings {
             built_at_once_max: 1 << 18,
             cached: None,
             refills_cache: false,
+            is_shown: false,
         }
     }
 }

@@ -152,6 +152,9 @@ macro_rules! list {
         /// Its operations that are compiled into their callers.
         pub type PreferredHot<M> = crate::$first_module::Hot<M>;
 
+        /// What guests see of it.
+        pub type PreferredSight<M> = crate::$first_module::Sight<M>;
+
         /// Those that change single pairs.
         pub type PreferredChanges<'a, M> = crate::$first_module::Changes<'a, M>;
 

@@ -8,7 +8,7 @@ use pmem::{OpenError, WORD};
 pub(crate) fn check_sizes<K: Fixed, V: Fixed>(superblock: &Superblock) -> Result<(), OpenError> {
     let recorded = match superblock.kind {
         PoolKind::Table => [superblock.key_bytes, superblock.value_bytes],
-        PoolKind::Store => [WORD as u32; 2],
+        PoolKind::Store | PoolKind::Cache => [WORD as u32; 2],
     };
     for (field, found, expected) in [
         ("key size", recorded[0], K::layout_bytes()),

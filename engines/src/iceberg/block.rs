@@ -3,22 +3,17 @@
 //! Every mutation of a slot has the same steps: store and flush, fence, show the fingerprint. The
 //! stores are written here once. Single operations fence at once, a batch fences once for many.
 
-use super::hash::{
-    LEVEL1_LINE_SHIFT, level1_byte, level2_fingerprint_1, level2_fingerprint_2, spilled_lane,
-};
-use super::layout::{
-    FLAG_LANES_OF_WORD, FLAGS_WORD, Geometry, LOCK, SPILLED_WORD, VALUE_WORD, slot_of,
-};
+use super::hash::spilled_lane;
+use super::layout::{FLAG_LANES_OF_WORD, FLAGS_WORD, Geometry, LOCK, SPILLED_WORD, VALUE_WORD};
 use super::{Core, INSERTIONS, REMOVALS};
 use index::Change;
 use index::fingerprint::{
-    EMPTY, Near, Sought, empty_line, empty_word, has_flag, match_line, match_word, set_lane,
+    EMPTY, Near, empty_line, empty_word, has_flag, match_line, match_word, set_lane,
     set_lane_of_word,
 };
-use index::hash::{h1, h2};
 use pmem::line_log::Sequence;
 use pmem::prefetch::{prefetch, prefetch_write};
-use pmem::slots::{Aim, Slots};
+use pmem::slots::Slots;
 use pmem::sync::{AtomicU64, Ordering, fence};
 use pmem::{Medium, Offset};
 use std::sync::atomic::compiler_fence;
@@ -103,9 +98,9 @@ pub(super) struct Probe<'a, M> {
     /// First output of the key's hash.
     pub(super) first: u64,
     /// The key's level-1 block.
-    home: u32,
-    /// [`Core::near_1`].
-    near: Near,
+    pub(super) home: u32,
+    /// [`Places::near_1`](super::places::Places::near_1).
+    pub(super) near: Near,
     /// Fingerprints and flags of the block.
     pub(super) line: &'a [AtomicU64; 8],
     pub(super) slots: Slots<'a, M>,
@@ -158,68 +153,10 @@ impl<M> Probe<'_, M> {
 }
 
 impl<M: Medium> Core<M> {
-    /// What the fast path finds blocks by, and the geometry that it then finds them in: [`NO_AIM`], if that was not at
-    /// rest. Whoever goes by it holds the geometry against [`Core::geometry`] after what was read, or under a lock.
-    ///
-    /// [`NO_AIM`]: super::layout::NO_AIM
-    #[inline(always)]
-    pub(super) fn aim(&self) -> (Aim<'_, M>, Geometry) {
-        let aim = self.blocks_1.aim();
-        (aim, Geometry(aim.word()))
-    }
-
-    /// Points at the block of a key with this hash. Does not read its fingerprints yet.
-    #[inline(always)]
-    pub(super) fn probe<'a>(&self, aim: Aim<'a, M>, first: u64) -> Probe<'a, M> {
-        let (home, line, slots) = aim.block(first);
-        Probe { first, home: home as u32, near: self.near_1(first), line, slots }
-    }
-
-    /// What a search looks for in the line of a probe.
-    #[inline(always)]
-    pub(super) fn sought(&self, probe: &Probe<'_, M>) -> Sought<'_> {
-        self.tables.sought(level1_byte(probe.first), probe.near)
-    }
-
-    /// Fingerprints and flags of a level-1 block.
-    #[inline(always)]
-    pub(super) fn line_1(&self, block: u64) -> &[AtomicU64; 8] {
-        self.blocks_1.line(block)
-    }
-
-    /// The word of a level-1 line that has the block's flags.
-    #[inline(always)]
-    pub(super) fn flags_1(&self, block: u64) -> &AtomicU64 {
-        &self.line_1(block)[FLAGS_WORD]
-    }
-
-    /// Whether a key with this hash may be in level 2 or 3; its level-1 block is one of `homes`. Ask after reading the
-    /// fingerprints: a writer that brings a key there sets the flag before the key can be found.
-    #[inline(always)]
-    pub(super) fn may_have_spilled(&self, homes: [u64; 2], first: u64) -> bool {
-        homes.into_iter().any(|home| has_flag(self.line_1(home), spilled_lane(first)))
-    }
-
     /// Sets bits of SPILLED; the block's lock is held.
     pub(super) fn mark_spilled(&self, block: u64, bits: u64) {
         let word = &self.line_1(block)[SPILLED_WORD];
         word.store(word.load(Ordering::Relaxed) | bits, Ordering::Release);
-    }
-
-    /// Fingerprints and flags of a level-2 block.
-    #[inline(always)]
-    pub(super) fn word_2(&self, block: u64) -> &AtomicU64 {
-        self.words.get(block as usize)
-    }
-
-    #[inline(always)]
-    pub(super) fn slot_1(&self, block: u64, lane: usize) -> Offset {
-        slot_of(self.blocks_1.area().at(block), lane)
-    }
-
-    #[inline(always)]
-    pub(super) fn slot_2(&self, block: u64, lane: usize) -> Offset {
-        slot_of(self.area_2.at(block), lane)
     }
 
     /// Lanes of a level-1 block that may hold a key with this hash.
@@ -271,16 +208,6 @@ impl<M: Medium> Core<M> {
         self.choices_among(geometry.blocks_2(), key, first)
     }
 
-    /// The choices of a key if level 2 has `blocks_2` blocks.
-    pub(super) fn choices_among(&self, blocks_2: u64, key: u64, first: u64) -> Choices {
-        let second = self.hasher.second_u64(key);
-        let mask = blocks_2 - 1;
-        Choices {
-            blocks: [h1(second) & mask, h2(second) & mask],
-            fingerprints: [level2_fingerprint_1(first), level2_fingerprint_2(first)],
-        }
-    }
-
     /// The level-2 blocks in which a writer looks for a key, in the order of searches. In a doubling their sources have
     /// been moved and hold no key; in a shrink the sources may, for want of room. If both choices are one block, a pair
     /// may have the fingerprint of either: its second choice led it there when the table was larger.
@@ -294,26 +221,6 @@ impl<M: Medium> Core<M> {
             .shrinking_2()
             .then(|| self.choices_among(geometry.source_blocks_2(), key, first));
         sources.into_iter().chain([self.choices(geometry, key, first)]).flat_map(Choices::both)
-    }
-
-    /// The first lane of the line that has a key's slot in its level-1 block, if the line had room. It is known without
-    /// reading anything, so the slot can be fetched along with the fingerprints. At a load factor of 0.85 it is right
-    /// for five of six pairs that were inserted without removals in between, and for fewer after many replacements.
-    #[inline(always)]
-    pub(super) fn preferred_1(&self, first: u64) -> usize {
-        self.near_1(first).lane()
-    }
-
-    /// The line of [`Core::preferred_1`].
-    #[inline(always)]
-    fn near_1(&self, first: u64) -> Near {
-        self.tables.near(first >> (LEVEL1_LINE_SHIFT - Near::HASH_BIT))
-    }
-
-    /// What a search for a key with this hash looks for in its level-1 block.
-    #[inline(always)]
-    pub(super) fn sought_1(&self, first: u64) -> Sought<'_> {
-        self.tables.sought(level1_byte(first), self.near_1(first))
     }
 
     /// Stores a pair into an empty slot.

@@ -27,6 +27,11 @@ const STEPS_BETWEEN_CHECKS: usize = 8;
 
 const VERSION: u64 = 1 << 32;
 
+/// Whether the chain with this head has no cell.
+pub(super) fn is_empty_chain(head: u64) -> bool {
+    link_of(head).is_none()
+}
+
 /// A link to cell `cell` is `cell + 1`; 0 is the end.
 fn link_of(word: u64) -> Option<u64> {
     (word as u32).checked_sub(1).map(u64::from)
@@ -52,14 +57,13 @@ impl Level3 {
     pub(super) fn new(
         area: Area,
         log2: u32,
-        blocks_max: usize,
-        blocks_now: usize,
+        heads: Array<AtomicU64>,
         nodes_max: usize,
     ) -> io::Result<Level3> {
         let nodes_max = nodes_max.min(1 << NODES_LOG2_MAX);
         Ok(Level3 {
             area,
-            heads: Array::reserve(blocks_max, blocks_now)?,
+            heads,
             cells: Array::reserve(2 * nodes_max, 2 << log2)?,
             nodes: Mutex::new(Nodes { log2, ..Nodes::default() }),
         })

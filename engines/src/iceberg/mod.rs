@@ -70,13 +70,16 @@ mod layout;
 mod level_3;
 mod ops;
 mod pass;
+mod places;
 mod recover;
 mod resize;
 mod rest;
 mod salvage;
 mod scan;
 mod search;
+mod shown;
 mod shrink;
+mod sight;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -84,6 +87,7 @@ mod tidy;
 
 pub use engine::{Changes, Engine, Hot, Reads};
 pub use layout::Shape;
+pub use sight::Sight;
 
 use crate::Settings;
 use crate::engine::Describe;
@@ -92,20 +96,21 @@ use crate::kit::helper::{Background, Helpers, Refused, Signal};
 use crate::kit::workers::{Work, Workers};
 use crate::sizes::check_sizes;
 use building::Building;
-use index::fingerprint::{Isa, Tables, lane_masks_for};
-use index::hash::Hasher;
 use index::{Level, Occupancy};
 use layout::{
     BLOCKS_LOG2_MAX, Geometry, LEVEL_1, LEVEL_2, LEVEL_3, NODE_BYTES, NODES_LOG2_MAX, Published,
     ROOT_LEVEL_1, ROOT_LEVEL_2, ROOT_LEVEL_3,
 };
 use level_3::Level3;
+use places::Places;
 use pmem::slots::{Area, SLOT_BYTES, SlotBlocks};
 use pmem::superblock::PoolKind;
-use pmem::sync::{Array, AtomicU64, Mutex, Ordering, PerThread};
+use pmem::sync::{AtomicU64, Mutex, Ordering, PerThread};
 use pmem::{Medium, Offset, OpenError, Pool};
 use resize::Progress;
+use shown::{Arrays, Shown};
 use shrink::Scans;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tidy::Tidying;
@@ -138,22 +143,14 @@ pub struct Iceberg<M: Medium> {
 }
 
 /// What operations, helpers and recovery share.
+///
+/// It dereferences to where keys may be, on which its searches go.
 struct Core<M: Medium> {
-    pool: Arc<Pool<M>>,
-    hasher: Hasher,
-    isa: Isa,
-    shape: Shape,
+    places: Places<M>,
     settings: Settings,
-    /// The lanes of a level-1 line that stand for slots.
-    lanes_1: u64,
-    /// For searches of level-1 lines.
-    tables: Tables,
-    /// Level 1. Each block's line holds its fingerprints and flags.
-    blocks_1: SlotBlocks<M>,
-    area_2: Area,
-    /// Level-2 fingerprints, a word per block.
-    words: Array<AtomicU64>,
     level_3: Level3,
+    /// What guests see.
+    shown: Option<Shown>,
     published: Published,
     progress: Progress,
     tidying: Tidying,
@@ -254,6 +251,15 @@ impl<M: Medium> Background for Core<M> {
     }
 }
 
+impl<M: Medium> Deref for Core<M> {
+    type Target = Places<M>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Places<M> {
+        &self.places
+    }
+}
+
 impl<M: Medium> std::fmt::Debug for Iceberg<M> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Iceberg")
@@ -310,23 +316,20 @@ impl<M: Medium> Core<M> {
             path: "the table's sidecar".into(),
             source,
         };
-        let lines_1 = Array::reserve(most_1, units_now[0]).map_err(reserve)?;
-        let blocks_1 = SlotBlocks::new(Arc::clone(&pool), area_1, lines_1, &starts_1)
+        let arrays = Arrays::of(&settings, [most_1, most_2], [units_now[0], units_now[1]]);
+        let Arrays { lines, words, heads, view } = arrays.map_err(reserve)?;
+        if let Some(view) = &view {
+            pool.show_by(view);
+        }
+        let blocks_1 = SlotBlocks::new(Arc::clone(&pool), area_1, lines, &starts_1)
             .map_err(|wrong| corrupt(wrong_in(LEVEL_1, wrong)))?;
         for (area, starts) in [(&area_2, starts_2), (&area_3, starts_3)] {
             (0..).zip(starts).for_each(|(index, start)| area.add_extent(index, start));
         }
         Ok(Core {
-            hasher: Hasher::new(superblock.hash_seed),
-            isa: Isa::detect(),
             settings,
-            lanes_1: lane_masks_for(shape.level_1_slots as usize),
-            tables: Tables::for_slots(shape.level_1_slots as usize),
-            blocks_1,
-            area_2,
-            words: Array::reserve(most_2, units_now[1]).map_err(reserve)?,
-            level_3: Level3::new(area_3, roots[2] as u32, most_1, units_now[0], most_3)
-                .map_err(reserve)?,
+            level_3: Level3::new(area_3, roots[2] as u32, heads, most_3).map_err(reserve)?,
+            shown: view.map(Shown::by),
             published: Published::new(Geometry::new(roots[0] as u32, roots[1] as u32)),
             progress: Progress::default(),
             tidying: Tidying::new(most_1, units_now[0]).map_err(reserve)?,
@@ -339,8 +342,7 @@ impl<M: Medium> Core<M> {
             scans: Scans::default(),
             prepared_log2: AtomicU64::new(0),
             signal: Signal::default(),
-            shape,
-            pool,
+            places: Places::new(pool, &superblock, shape, blocks_1, area_2, words),
         })
     }
 
@@ -356,10 +358,6 @@ impl<M: Medium> Core<M> {
                 core.build_until_stopped();
             }) as Work
         })
-    }
-
-    fn medium(&self) -> &M {
-        self.pool.medium()
     }
 
     #[inline(always)]

@@ -80,8 +80,10 @@ impl<M: Medium> Core<M> {
     /// system has put one together.
     pub(super) fn advise_sidecar(&self) {
         let geometry = self.geometry();
-        self.blocks_1.advise_lines(0..geometry.blocks_1(), false);
-        self.words.advise(0..geometry.blocks_2() as usize, false);
+        // No hint would do for shared memory.
+        let populate = self.shown.is_some();
+        self.blocks_1.advise_lines(0..geometry.blocks_1(), populate);
+        self.words.advise(0..geometry.blocks_2() as usize, populate);
     }
 
     fn recover_whole(&self) -> Result<(), OpenError> {

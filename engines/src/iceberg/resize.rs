@@ -298,7 +298,7 @@ impl<M: Medium> Core<M> {
         progress.next_1.store(0, Ordering::Relaxed);
         progress.next_2.store(0, Ordering::Relaxed);
         self.publish_look_mask(next);
-        self.published.geometry.store(next.0, Ordering::Release);
+        self.hide_while(|| self.published.geometry.store(next.0, Ordering::Release));
         self.publish_aim();
         self.signal.wake();
     }
@@ -433,7 +433,7 @@ impl<M: Medium> Core<M> {
             // A thread that is held up before this store may make a newer aim an old one, which nobody would go by.
             fence(Ordering::SeqCst);
             if self.geometry() == geometry {
-                return;
+                return self.show();
             }
         }
     }

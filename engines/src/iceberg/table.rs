@@ -7,8 +7,9 @@ use index::{
     WhenBuilt, is_same_state,
 };
 use pmem::Medium;
+use pmem::view::View;
 use std::ops::ControlFlow;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 impl<M: Medium> Index<u64, u64> for Iceberg<M> {
@@ -157,6 +158,10 @@ impl<M: Medium> Index<u64, u64> for Iceberg<M> {
 
     fn when_built(&self, then: WhenBuilt) {
         self.core.built.ask(then);
+    }
+
+    fn view(&self) -> Option<Arc<View>> {
+        self.core.shown.as_ref().map(|shown| Arc::clone(&shown.view))
     }
 
     #[cfg(feature = "simulated")]

@@ -5,6 +5,7 @@ mod hash;
 mod layout;
 mod scans;
 mod shrinks;
+mod sight;
 mod tidy;
 
 use super::{ENGINE_ID, Iceberg, Shape, engine_params};
