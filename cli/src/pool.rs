@@ -1,10 +1,12 @@
-//! Opening a pool of either kind, for reading or for writing.
+//! Opening a pool of any kind, for reading or for writing.
 
 use std::ops::{ControlFlow, Deref};
 use std::path::Path;
 
 use anyhow::Result;
-use firndex::{Copied, Existing, Kind, Options, PoolInfo, Shape, Simple, Store, Table};
+use firndex::{
+    Cache, Copied, Existing, Kind, OpenError, Options, PoolInfo, Shape, Simple, Store, Table,
+};
 use pmem::file::PoolFile;
 
 use crate::explain::{explain, inspect};
@@ -18,7 +20,7 @@ use crate::safety::{LogPlace, Safety};
 use crate::sizes;
 use crate::typed::Typed;
 
-/// An open pool whose keys and values can be told on a command line; which of the two it is was read from the file.
+/// An open pool whose keys and values can be told on a command line; which of these it is was read from the file.
 pub enum Pool {
     /// Numbers to numbers.
     Table(Table<u64, u64>),
@@ -32,6 +34,8 @@ pub(crate) enum AnyPool {
     Told(Pool),
     /// A table of other types.
     Other(Typed),
+    /// Bytes to bytes, within a bound.
+    Cache(Cache),
 }
 
 /// Whether the pool's keys and values are bytes or numbers: not those of a table of other types or sizes.
@@ -94,6 +98,7 @@ impl Deref for AnyPool {
         match self {
             AnyPool::Told(pool) => pool,
             AnyPool::Other(table) => table,
+            AnyPool::Cache(cache) => cache,
         }
     }
 }
@@ -102,7 +107,7 @@ impl Pool {
     fn open(path: &Path, info: &PoolInfo, options: &Options, log: &LogPlace) -> Result<Self> {
         when_free(path, log, || match info.kind {
             Kind::Table => options.open_table(path).map(Pool::Table),
-            Kind::Store => options.open_store(path).map(Pool::Store),
+            _ => options.open_store(path).map(Pool::Store),
         })
     }
 
@@ -158,6 +163,10 @@ impl AnyPool {
     /// Opens a pool to let others use it.
     pub(crate) fn open_to_serve(path: &Path, safety: &Safety) -> Result<Self> {
         let (info, options) = to_write(path, safety)?;
+        if info.kind == Kind::Cache {
+            let what = format!("{} is a cache, which one process has to itself", path.display());
+            return Err(Failure::new(what, "share a store instead").into());
+        }
         refuse_long_pairs(path, info.key_bytes, info.value_bytes)?;
         Self::open(path, &info, &options.guests(true), &safety.log)
     }
@@ -170,6 +179,9 @@ impl AnyPool {
     }
 
     fn open(path: &Path, info: &PoolInfo, options: &Options, log: &LogPlace) -> Result<Self> {
+        if info.kind == Kind::Cache {
+            return when_free(path, log, || options.open_cache(path)).map(AnyPool::Cache);
+        }
         if is_told(info) {
             return Pool::open(path, info, options, log).map(AnyPool::Told);
         }
@@ -191,6 +203,14 @@ impl AnyPool {
         match self {
             AnyPool::Told(pool) => pool.try_for_each(visit),
             AnyPool::Other(table) => Ok(table.try_for_each(visit)?),
+            AnyPool::Cache(cache) => {
+                let mut flow = ControlFlow::Continue(());
+                cache.for_each(|key, value| {
+                    flow = visit(Field::Bytes(key), Field::Bytes(value));
+                    flow.is_continue()
+                })?;
+                Ok(flow)
+            }
         }
     }
 
@@ -199,6 +219,7 @@ impl AnyPool {
         match self {
             AnyPool::Told(Pool::Table(table)) => table.backup(out, existing),
             AnyPool::Told(Pool::Store(store)) => store.backup(out, existing),
+            AnyPool::Cache(_) => Err(no_copies()),
             AnyPool::Other(table) => table.backup(out, existing),
         }
     }
@@ -213,6 +234,7 @@ impl AnyPool {
         match self {
             AnyPool::Told(Pool::Table(table)) => table.convert(out, existing, options),
             AnyPool::Told(Pool::Store(store)) => store.convert(out, existing, options),
+            AnyPool::Cache(_) => Err(no_copies()),
             AnyPool::Other(table) => table.convert(out, existing, options),
         }
     }
@@ -222,6 +244,7 @@ impl AnyPool {
         Ok(match self {
             AnyPool::Told(Pool::Table(table)) => table.rewrite(),
             AnyPool::Told(Pool::Store(store)) => store.rewrite(),
+            AnyPool::Cache(_) => Err(no_copies()),
             AnyPool::Other(table) => table.rewrite(),
         }?)
     }
@@ -234,8 +257,22 @@ impl AnyPool {
                 let _step = progress::waiting("closing");
                 Ok(table.close()?)
             }
+            AnyPool::Cache(cache) => {
+                let _step = progress::waiting("closing");
+                Ok(cache.close()?)
+            }
         }
     }
+}
+
+/// Of a cache there are no copies: what it has may be gone a moment later.
+fn no_copies() -> firndex::Error {
+    firndex::Error::Open(OpenError::Mismatch {
+        field: "kind",
+        found: Kind::Cache.to_string(),
+        expected: "table or store".into(),
+        advice: "copy the file of a closed cache, or write its entries with `firndex dump`",
+    })
 }
 
 /// What a table with keys and values of other sizes is.

@@ -1,8 +1,9 @@
 //! What it costs to use a pool from another process: `cargo run --release -p firndex --example processes -- 1000000`.
 //!
 //! The program starts itself once more. That process is the owner of a pool in /dev/shm, or in the temporary directory
-//! if there is none; this one is its guest. Both do the same, one after the other, on the same pairs. A round trip
-//! through two pipes, between the same processes, is what the system needs to wake a process and hear from it.
+//! if there is none; this one is its guest. Both do the same, one after the other, on the same pairs, and the owner
+//! does it once more on a pool that lets nobody in: *alone*. A round trip through two pipes, between the same
+//! processes, is what the system needs to wake a process and hear from it.
 
 use firndex::{Options, Role, Store, Table};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -37,25 +38,39 @@ fn main() -> firndex::Result<()> {
 
 /// The owner: measures when it is told to, and echoes what else it is told.
 fn own(directory: &Path, pairs: u64) -> firndex::Result<()> {
-    let options = Options::new().guests(true);
-    let table: Numbers = options.open_or_create_table(directory.join("table"))?;
-    let store = options.open_or_create_store(directory.join("store"))?;
+    let (table, store) = filled(&Options::new().guests(true), directory, "", pairs)?;
+    let (alone_table, alone_store) = filled(&Options::new(), directory, "alone-", pairs)?;
+    println!("ready");
+    let mut told = [0];
+    while std::io::stdin().read_exact(&mut told).is_ok() {
+        let rates = match &told {
+            b"m" => measure(&table, &store, pairs)?.to_vec(),
+            b"a" => measure(&alone_table, &alone_store, pairs)?.to_vec(),
+            _ => Vec::new(),
+        };
+        println!("{}", rates.iter().map(f64::to_string).collect::<Vec<_>>().join(" "));
+    }
+    for table in [table, alone_table] {
+        table.close()?;
+    }
+    store.close()?;
+    alone_store.close()
+}
+
+/// New pools with so many pairs.
+fn filled(
+    options: &Options,
+    directory: &Path,
+    prefix: &str,
+    pairs: u64,
+) -> firndex::Result<(Numbers, Store)> {
+    let table: Numbers = options.create_table(directory.join(format!("{prefix}table")))?;
+    let store = options.create_store(directory.join(format!("{prefix}store")))?;
     for key in 0..pairs {
         table.put(key, key)?;
         store.put(name(key), [key as u8; VALUE_BYTES])?;
     }
-    println!("ready");
-    let mut told = [0];
-    while std::io::stdin().read_exact(&mut told).is_ok() {
-        if told == *b"m" {
-            let rates = measure(&table, &store, pairs)?;
-            println!("{}", rates.map(|rate| rate.to_string()).join(" "));
-        } else {
-            println!();
-        }
-    }
-    table.close()?;
-    store.close()
+    Ok((table, store))
 }
 
 const ROWS: [&str; 8] = [
@@ -157,19 +172,21 @@ fn compare_with(
     let table: Numbers = Table::open(directory.join("table"))?;
     let store = Store::open(directory.join("store"))?;
     assert_eq!((table.role(), store.role()), (Role::Guest, Role::Guest));
-    let mut own = [[0.0; ROUNDS]; ROWS.len()];
-    let mut guests = own;
+    // Of who is alone, of the owner, of the guest.
+    let mut all = [[[0.0; ROUNDS]; ROWS.len()]; 3];
     let mut wakes = [Vec::new(), Vec::new()];
     for round in 0..ROUNDS {
-        let line = hear(Some((&mut told, b"m")));
-        let rates = line.split_whitespace().map(|rate| rate.parse::<f64>().expect("a number"));
-        rates.enumerate().for_each(|(row, rate)| own[row][round] = rate);
+        for (which, measured) in [b"a", b"m"].iter().zip(&mut all) {
+            let line = hear(Some((&mut told, *which)));
+            let rates = line.split_whitespace().map(|rate| rate.parse::<f64>().expect("a number"));
+            rates.enumerate().for_each(|(row, rate)| measured[row][round] = rate);
+        }
         let rates = measure(&table, &store, pairs)?;
-        rates.into_iter().enumerate().for_each(|(row, rate)| guests[row][round] = rate);
+        rates.into_iter().enumerate().for_each(|(row, rate)| all[2][row][round] = rate);
         for turn in 0..WAKES {
             std::thread::sleep(LEFT_ALONE);
             let began = Instant::now();
-            assert_eq!(table.get(turn % pairs)?, Some(turn % pairs));
+            assert_eq!(table.put(turn % pairs, turn % pairs)?, Some(turn % pairs));
             wakes[0].push(began.elapsed());
             std::thread::sleep(LEFT_ALONE);
             let began = Instant::now();
@@ -177,15 +194,20 @@ fn compare_with(
             wakes[1].push(began.elapsed());
         }
     }
-    println!("{:24} {:>9} {:>9} {:>7}", "median of 3, ns", "owner", "guest", "ratio");
-    for ((row, own), guest) in ROWS.iter().zip(&mut own).zip(&mut guests) {
-        own.sort_by(f64::total_cmp);
-        guest.sort_by(f64::total_cmp);
-        let [own, guest] = [own, guest].map(|rates| rates[ROUNDS / 2]);
-        println!("{row:24} {own:9.0} {guest:9.0} {:7.2}", own / guest);
+    println!(
+        "{:24} {:>7} {:>7} {:>6} {:>7} {:>6}",
+        "median of 3, ns", "alone", "owner", "ratio", "guest", "ratio"
+    );
+    for (row, what) in ROWS.iter().enumerate() {
+        let [alone, own, guest] = all.map(|mut rates| {
+            rates[row].sort_by(f64::total_cmp);
+            rates[row][ROUNDS / 2]
+        });
+        let [of_alone, of_own] = [alone / own, own / guest];
+        println!("{what:24} {alone:7.0} {own:7.0} {of_alone:6.2} {guest:7.0} {of_own:6.2}");
     }
-    let [get, pipes] = &mut wakes;
-    for (what, times) in [("get, owner asleep", get), ("two pipes", pipes)] {
+    let [put, pipes] = &mut wakes;
+    for (what, times) in [("put, owner asleep", put), ("two pipes", pipes)] {
         times.sort();
         let at = |part: usize| times[times.len() * part / 100].as_secs_f64() * 1e6;
         println!("{what:24} median {:5.1}, 99 % {:6.1} µs", at(50), at(99));

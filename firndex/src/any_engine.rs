@@ -1,5 +1,6 @@
 //! The operations of an engine on keys and values.
 
+use crate::guests::Sights;
 use crate::word_types::{of_word, word_of};
 use engines::engine::HotPath;
 use engines::{Inlined, PreferredChanges};
@@ -15,11 +16,18 @@ pub(crate) struct AnyEngine<T: ?Sized> {
     /// leases, so they are never used in a call of a handle that is disturbed.
     inlined: Inlined<Memory>,
     any: Arc<T>,
+    /// What a guest looks up by itself. Its handle is always disturbed.
+    sights: Option<Arc<Sights>>,
 }
 
 impl<T: ?Sized> AnyEngine<T> {
     pub(crate) fn new(any: Box<T>, inlined: Inlined<Memory>) -> Self {
-        AnyEngine { inlined, any: any.into() }
+        AnyEngine { inlined, any: any.into(), sights: None }
+    }
+
+    /// That of a guest.
+    pub(crate) fn of_guest(any: Box<T>, sights: Arc<Sights>) -> Self {
+        AnyEngine { sights: Some(sights), ..AnyEngine::new(any, Inlined::none()) }
     }
 
     /// The same engine once more.
@@ -56,6 +64,13 @@ impl<K: Fixed, V: Fixed> AnyEngine<dyn Index<K, V>> {
         Some(reads.get(key.word(0)).map(of_word))
     }
 
+    /// [`Index::get`] of a guest that need not ask.
+    #[inline(always)]
+    pub(crate) fn see(&self, key: K) -> Option<Option<V>> {
+        let sights = self.of_words().and(self.sights.as_ref())?;
+        Some(sights.word(key.word(0))?.map(of_word))
+    }
+
     /// [`Index::get`] of a handle that is not disturbed.
     #[inline(always)]
     pub(crate) fn get(&self, key: K) -> Option<V> {
@@ -73,10 +88,14 @@ impl<K: Fixed, V: Fixed> AnyEngine<dyn Index<K, V>> {
 }
 
 impl AnyEngine<dyn Records> {
-    /// What [`Records::get`] finds, by a leased operation. `None`: that does not suffice.
+    /// What [`Records::get`] finds, by a leased operation, or in a guest that need not ask. `None`: that does not
+    /// suffice.
     #[inline(always)]
     pub(crate) fn get_leased(&self, key: &[u8]) -> Option<Option<Record<'_>>> {
-        self.inlined.preferred.get_record(key)
+        match self.inlined.preferred.get_record(key) {
+            None => Some(self.sights.as_ref()?.bytes(key)?.map(Record::copied)),
+            found => found,
+        }
     }
 
     /// What [`Records::get`] finds, of a handle that is not disturbed. `None`: the hot path does not suffice.

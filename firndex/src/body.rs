@@ -9,6 +9,11 @@ use std::time::Duration;
 pub(crate) trait Body: Send + Sync {
     /// As [`Records::len`].
     fn pairs(&self) -> u64;
+    /// What a closed pool records of them, so that its next opening finds out if some are missing. `None`: nothing.
+    fn pairs_to_record(&self) -> Option<u64> {
+        Some(self.pairs())
+    }
+
     /// As [`Records::occupancy`].
     fn occupancy(&self) -> Occupancy;
     /// As [`Records::heap_use`].

@@ -18,7 +18,7 @@ const CAPACITY_MAX: u64 = 1 << 40;
 /// No pool is smaller than its superblock.
 const MAX_BYTES_MIN: u64 = SUPERBLOCK_BYTES;
 /// More addresses than any pool reserves.
-const MAX_BYTES_MAX: u64 = 1 << 40;
+pub(crate) const MAX_BYTES_MAX: u64 = 1 << 40;
 /// A thread that slept less would occupy a processor.
 const DURABLE_EVERY_MIN: Duration = Duration::from_micros(100);
 /// Losing more than that is not what anybody means by durable.

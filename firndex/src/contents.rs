@@ -13,6 +13,7 @@ impl Kind {
         match kind {
             PoolKind::Table => Kind::Table,
             PoolKind::Store => Kind::Store,
+            PoolKind::Cache => Kind::Cache,
         }
     }
 
@@ -20,6 +21,7 @@ impl Kind {
         match self {
             Kind::Table => PoolKind::Table,
             Kind::Store => PoolKind::Store,
+            Kind::Cache => PoolKind::Cache,
         }
     }
 }
@@ -34,6 +36,8 @@ pub(crate) struct Contents {
 
 impl Contents {
     pub(crate) const STORE: Contents = Contents { kind: Kind::Store, key_bytes: 0, value_bytes: 0 };
+
+    pub(crate) const CACHE: Contents = Contents { kind: Kind::Cache, ..Contents::STORE };
 
     pub(crate) fn table<K: Fixed, V: Fixed>() -> Contents {
         // No engine takes sizes that do not fit.
@@ -58,7 +62,7 @@ impl Contents {
     pub(crate) fn sizes(self) -> PairSizes {
         match self.kind {
             Kind::Table => PairSizes { key_bytes: self.key_bytes, value_bytes: self.value_bytes },
-            Kind::Store => PairSizes::WORDS,
+            Kind::Store | Kind::Cache => PairSizes::WORDS,
         }
     }
 
@@ -111,7 +115,7 @@ impl Contents {
             let (least, most) = bounds.into_inner();
             let of = match self.kind {
                 Kind::Table => format!(" with pairs of {} bytes", self.sizes().pair_bytes()),
-                Kind::Store => String::new(),
+                Kind::Store | Kind::Cache => String::new(),
             };
             return format!(
                 "it must be {least} to {most}{of}; choose one of these, or leave it out"
@@ -165,6 +169,7 @@ pub(crate) fn check_superblock(
         let advice = match found.kind {
             Kind::Table => "open it as a `Table`",
             Kind::Store => "open it as a `Store`",
+            Kind::Cache => "open it as a `Cache`",
         };
         return Err(mismatch("kind", found.kind, contents.kind, advice));
     }

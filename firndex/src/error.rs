@@ -44,6 +44,23 @@ pub enum Error {
     /// The key or the value is too long, or too many keys share one hash or belong to the same buckets.
     #[error(transparent)]
     Limit(ItemError),
+    /// Nothing was put into the cache: key and value would take more than a quarter of it.
+    #[error(
+        "key and value take {found} bytes, more than a quarter of the cache; at most {limit} are possible: give the cache \
+         more, or keep this elsewhere"
+    )]
+    TooLarge {
+        /// Bytes that the entry would take.
+        found: u64,
+        /// Most bytes of an entry.
+        limit: u64,
+    },
+    /// Nothing was put into the cache: what would make room is still being read.
+    #[error(
+        "no room can be made in the cache, since values that were read are still held; drop the `Record`s of this and \
+         other threads, then try again"
+    )]
+    CacheHeld,
     /// No table was made: the engine does not take keys and values of these sizes.
     #[error(
         "{engine} takes {takes}, not keys of {key_bytes} and values of {value_bytes} bytes; \
@@ -194,6 +211,8 @@ pmem::show_as_text!(Error {
     PoolFull(error),
     Corrupt(error),
     Limit(error),
+    TooLarge { found, limit },
+    CacheHeld,
     PairSizes { engine, takes, key_bytes, value_bytes, advice },
     Parameter { engine, name, value, exists, advice },
     OutOfRange { option, found, expected },

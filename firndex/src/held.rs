@@ -1,15 +1,16 @@
-//! What is opened: a table or a store.
+//! What is opened: a table, a store or a cache.
 
 use crate::any_engine::AnyEngine;
 use crate::body::Body;
 use crate::contents::Contents;
+use crate::guests::Served;
 use crate::pool::Pool;
 use crate::shapes::Shapes;
 use crate::{Engine, Options, Result};
 use pmem::medium::Memory;
 use std::sync::Arc;
 
-/// A table or a store, as those see it who make, open, copy and replace pools.
+/// A table, a store or a cache, as those see it who make, open, copy and replace pools.
 pub(crate) trait Held: Sized + Send + Sync + 'static {
     /// The engine's operations on keys and values.
     type Operations: ?Sized;
@@ -36,6 +37,11 @@ pub(crate) trait Held: Sized + Send + Sync + 'static {
 
     /// The pool, without the operations.
     fn into_pool(self) -> Pool;
+
+    /// The operations for guests, if there can be any.
+    fn served(&self) -> Option<Arc<dyn Served>> {
+        None
+    }
 
     /// Puts all pairs into an empty pool.
     fn put_all_in(&self, copy: &Self) -> Result<()>;

@@ -14,7 +14,7 @@ use std::path::Path;
 pub struct PoolInfo {
     /// What the pool holds.
     pub kind: Kind,
-    /// The engine it is built on.
+    /// The engine it is built on. A cache is on none; of it this says nothing.
     pub engine: Engine,
     /// Bytes of a table's keys; 0 in a store.
     pub key_bytes: u32,
@@ -63,6 +63,7 @@ pub fn inspect(path: impl AsRef<Path>) -> Result<PoolInfo> {
     let contents = match found.kind {
         Kind::Table => found,
         Kind::Store => Contents::STORE,
+        Kind::Cache => Contents::CACHE,
     };
     let engine = check_superblock(&superblock, None, contents)?;
     let shapes = Shapes::in_file(&superblock, path);

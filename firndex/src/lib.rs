@@ -46,6 +46,7 @@ mod batch;
 mod batch_error;
 mod body;
 mod bounds;
+mod cache;
 mod collection;
 mod compactor;
 mod companions;
@@ -61,6 +62,7 @@ mod handle;
 mod held;
 mod info;
 mod iter;
+mod on_evict;
 mod open;
 mod options;
 #[cfg(doctest)]
@@ -82,6 +84,7 @@ mod when_durable;
 mod word_types;
 
 pub use batch_error::BatchError;
+pub use cache::{Cache, CacheStats};
 pub use collection::{Entry, StoreEntry};
 pub use cursor::is_cursor;
 /// Makes a struct a key or a value of tables, if its fields are [`Fixed`](trait@Fixed). Its bytes are those of the
@@ -122,6 +125,7 @@ pub use index::fields;
 pub use index::{CacheUse, CheckReport, Exchange, Fixed, ItemError, Level, Shape, Simple};
 pub use info::{PoolInfo, inspect};
 pub use iter::{Iter, StoreIter};
+pub use on_evict::Gone;
 pub use options::{Kind, Medium, Options};
 pub use pmem::durability::{Durability, LogError, LogUse};
 pub use pmem::file::{Displaced, Verified};
@@ -141,4 +145,5 @@ const _: () = {
     const fn is_shareable<T: Send + Sync>() {}
     is_shareable::<Table>();
     is_shareable::<Store>();
+    is_shareable::<Cache>();
 };

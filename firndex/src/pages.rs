@@ -19,6 +19,7 @@ pages! {
     Sizing: "../guide/sizing.md",
     Operating: "../guide/operating.md",
     Errors: "../guide/errors.md",
+    Cache: "../guide/cache.md",
     SeveralProcesses: "../guide/several-processes.md",
     C: "../guide/c.md",
     Python: "../guide/python.md",

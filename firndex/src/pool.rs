@@ -120,7 +120,7 @@ impl Drop for Counted {
                 self.pool.medium().fence();
             }
             // Until it is closed the pool may not change; only the engine may be dropped.
-            self.pool.record_pairs(Some(self.pool.at_rest(|| self.body.pairs())));
+            self.pool.record_pairs(self.pool.at_rest(|| self.body.pairs_to_record()));
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::batch::Batch;
 use crate::body::Body;
 use crate::contents::Contents;
 use crate::cursor::{Runs, place_of_bytes};
+use crate::guests::Served;
 use crate::held::Held;
 use crate::iter::StoreIter;
 use crate::pool::Pool;
@@ -50,6 +51,10 @@ pub struct Store {
 pub struct Record<'a>(index::Record<'a>);
 
 impl<'a> Record<'a> {
+    pub(crate) fn new(record: index::Record<'a>) -> Self {
+        Record(record)
+    }
+
     pub(crate) fn into_inner(self) -> index::Record<'a> {
         self.0
     }
@@ -516,6 +521,10 @@ impl Held for Store {
 
     fn into_pool(self) -> Pool {
         self.pool
+    }
+
+    fn served(&self) -> Option<Arc<dyn Served>> {
+        Some(Arc::new(self.records.shared()))
     }
 
     fn put_all_in(&self, copy: &Self) -> Result<()> {

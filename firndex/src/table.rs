@@ -4,6 +4,7 @@ use crate::any_engine::AnyEngine;
 use crate::body::Body;
 use crate::contents::Contents;
 use crate::cursor::{Runs, place_of};
+use crate::guests::Served;
 use crate::held::Held;
 use crate::iter::Iter;
 use crate::pool::Pool;
@@ -404,6 +405,10 @@ impl<K: Fixed, V: Fixed> Held for Table<K, V> {
 
     fn into_pool(self) -> Pool {
         self.pool
+    }
+
+    fn served(&self) -> Option<Arc<dyn Served>> {
+        Some(Arc::new(self.index.shared()))
     }
 
     fn put_all_in(&self, copy: &Self) -> Result<()> {

@@ -5,7 +5,9 @@ use index::{
     CheckReport, Error, Exchange, Fixed, Index, Occupancy, Scan, Shrunk, Unfinished, WhenBuilt,
 };
 use pmem::heap::{Compacted, HeapUse};
+use pmem::view::View;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// `index`, whose keys and values are words, for a `K` and a `V` of one word each.
@@ -187,6 +189,10 @@ impl<K: Fixed, V: Fixed> Index<K, V> for OfWords {
 
     fn when_built(&self, then: WhenBuilt) {
         self.0.when_built(then);
+    }
+
+    fn view(&self) -> Option<Arc<View>> {
+        self.0.view()
     }
 }
 

@@ -36,6 +36,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         AnyPool::Other(table) => table.remove(key)?,
         AnyPool::Told(Pool::Table(table)) => table.remove(decimal("key", key)?)?.is_some(),
         AnyPool::Told(Pool::Store(store)) => store.remove(key)?.is_some(),
+        AnyPool::Cache(cache) => cache.remove(key)?,
     };
     pool.close().with_context(|| format!("closing {}", arguments.pool.display()))?;
     if removed {

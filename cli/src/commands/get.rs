@@ -56,6 +56,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
             }
             None => false,
         },
+        AnyPool::Cache(cache) => match cache.get(key)? {
+            Some(value) => {
+                print(&value)?;
+                true
+            }
+            None => false,
+        },
     };
     pool.close()?;
     if found {

@@ -213,6 +213,9 @@ fn load(pool: &AnyPool, pairs: &mut dyn Pairs, stored: &mut u64) -> Result<()> {
                 batch.iter().map(|(key, value)| (key.as_slice(), value.as_slice())).collect();
             store.put_many(&slices).map(drop)
         }),
+        AnyPool::Cache(cache) => {
+            load_batches(pairs, stored, within_limits, |batch| cache.put_many(batch))
+        }
     }
 }
 

@@ -53,6 +53,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         }
         AnyPool::Other(table) => table.put(key, &value)?,
         AnyPool::Told(Pool::Store(store)) => store.put(key, &value)?.is_some(),
+        AnyPool::Cache(cache) => {
+            let replaced = cache.contains_key(key)?;
+            cache.put(key, &value)?;
+            replaced
+        }
     };
     pool.close().with_context(|| format!("closing {}", arguments.pool.display()))?;
     if replaced {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
+use crate::failure::Failure;
 use crate::failure::Status;
 use crate::format::{Field, Format};
 use crate::output;
@@ -73,6 +74,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
                 write(Field::Bytes(key), Field::Bytes(value));
             }
             next
+        }
+        AnyPool::Cache(_) => {
+            let what = format!("{} is a cache, which has no cursors", arguments.pool.display());
+            return Err(Failure::new(what, "list all of its entries with `firndex dump`").into());
         }
     };
     drop(step);

@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use clap::Args;
-use firndex::{CacheUse, Kind, LogFiles, PoolInfo, Role, Shape, Stats};
+use firndex::{CacheStats, CacheUse, Kind, LogFiles, PoolInfo, Role, Shape, Stats};
 use indicatif::{BinaryBytes, HumanCount};
 use serde_json::{Value, json};
 
@@ -45,12 +45,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     let info = inspect(path)?;
     let pool = AnyPool::open_inspected(path, &info, reading)?;
     let stats = pool.stats()?;
+    let of_cache = match &pool {
+        AnyPool::Cache(cache) => Some(cache.stats()?),
+        _ => None,
+    };
     let files = reading.log.options().log_files(path)?;
     pool.close()?;
     if arguments.json {
-        output::json(&to_json(&stats, &files, &info))?;
+        let mut json = to_json(&stats, &files, &info);
+        json["cache"] = of_cache.as_ref().map(cache_to_json).into();
+        output::json(&json)?;
     } else {
-        output::data(to_text(&stats, &files, &info).as_bytes())?;
+        let text = match &of_cache {
+            Some(cache) => cache_to_text(&stats, cache),
+            None => to_text(&stats, &files, &info),
+        };
+        output::data(text.as_bytes())?;
     }
     Ok(Status::Done)
 }
@@ -84,7 +94,7 @@ fn to_json(stats: &Stats, files: &LogFiles, info: &PoolInfo) -> Value {
     let is_table = info.kind == Kind::Table;
     json!({
         "kind": stats.kind.to_string(),
-        "engine": stats.engine.to_string(),
+        "engine": (info.kind != Kind::Cache).then(|| stats.engine.to_string()),
         "medium": stats.medium.to_string(),
         "key_bytes": is_table.then_some(info.key_bytes),
         "value_bytes": is_table.then_some(info.value_bytes),
@@ -128,6 +138,48 @@ fn to_json(stats: &Stats, files: &LogFiles, info: &PoolInfo) -> Value {
         "log_file_bytes": files.log_bytes,
         "checkpoint_file_bytes": files.checkpoint_bytes,
     })
+}
+
+/// Hits of all look-ups, by all processes.
+fn hit_ratio(cache: &CacheStats) -> f64 {
+    cache.hits_ever as f64 / (cache.hits_ever + cache.misses_ever) as f64
+}
+
+fn cache_to_json(cache: &CacheStats) -> Value {
+    json!({
+        "capacity_bytes": cache.capacity_bytes,
+        "entry_bytes": cache.entry_bytes,
+        "index_bytes": cache.index_bytes,
+        "hits": cache.hits_ever,
+        "misses": cache.misses_ever,
+        "hit_ratio": finite(hit_ratio(cache)),
+    })
+}
+
+fn cache_to_text(stats: &Stats, cache: &CacheStats) -> String {
+    let mut text = String::new();
+    let mut row = |name: &str, value: String| push_row(&mut text, name, &value);
+    row("kind", stats.kind.to_string());
+    row("medium", stats.medium.to_string());
+    row("entries", HumanCount(cache.entries).to_string());
+    let [pool, capacity] = [cache.pool_bytes, cache.capacity_bytes].map(BinaryBytes);
+    row("pool", format!("{pool} of {capacity}"));
+    let [entries, index] = [cache.entry_bytes, cache.index_bytes].map(BinaryBytes);
+    row("", format!("{entries} of entries, {index} of index"));
+    row(
+        "hits",
+        match hit_ratio(cache) {
+            ratio if ratio.is_finite() => {
+                let all = HumanCount(cache.hits_ever + cache.misses_ever);
+                format!("{} of {all} look-ups", percent(ratio))
+            }
+            _ => "no look-ups yet".into(),
+        },
+    );
+    row("sidecar", BinaryBytes(cache.volatile_bytes).to_string());
+    row("incarnation", incarnation(stats.incarnation));
+    row("durability", stats.durability.to_string());
+    text
 }
 
 fn to_text(stats: &Stats, files: &LogFiles, info: &PoolInfo) -> String {

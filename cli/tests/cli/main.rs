@@ -2,6 +2,7 @@
 
 mod access;
 mod beside;
+mod caches;
 mod copies;
 mod demo;
 mod dump;

@@ -56,25 +56,30 @@ impl Figures {
 
     pub(super) fn read(words: &mut Reader<'_>) -> Result<Figures, Malformed> {
         let mut levels = Vec::new();
-        for _ in 0..words.count()? {
+        let count = words.count()?;
+        if count > NAMES_MAX {
+            return Err(Malformed);
+        }
+        for _ in 0..count {
             let name = name_of(words.text()?)?;
-            let [pairs, slots, pool_bytes, sidecar_bytes] = four(words)?;
+            let (pairs, slots) = (figure(words)?, figure(words)?);
+            let (pool_bytes, sidecar_bytes) = (figure(words)?, figure(words)?);
             levels.push(Level { name, pairs, slots, pool_bytes, sidecar_bytes });
         }
         let (capacity, resizing, resizes) = (words.word()?, words.flag()?, words.word()?);
         let cached = words.maybe(|words| {
             Ok(CacheUse {
-                bytes: words.word()?,
+                bytes: figure(words)?,
                 is_full_loaded: words.flag()?,
-                hits: words.word()?,
-                absences: words.word()?,
-                misses: words.word()?,
+                hits: figure(words)?,
+                absences: figure(words)?,
+                misses: figure(words)?,
             })
         })?;
         let heap = HeapUse {
-            pool_bytes: words.word()?,
-            used_bytes: words.word()?,
-            vacant_bytes: words.word()?,
+            pool_bytes: figure(words)?,
+            used_bytes: figure(words)?,
+            vacant_bytes: figure(words)?,
         };
         let mut time = || words.word().map(Duration::from_nanos);
         let (scan_time, recovery) = (time()?, time()?);
@@ -91,8 +96,11 @@ impl Figures {
     }
 }
 
-fn four(words: &mut Reader<'_>) -> Result<[u64; 4], Malformed> {
-    words.words(4)?.try_into().map_err(|_| Malformed)
+/// Larger ones no owner has. So whoever adds some of them up need not expect a sum that is none.
+const FIGURE_MAX: u64 = 1 << 56;
+
+fn figure(words: &mut Reader<'_>) -> Result<u64, Malformed> {
+    Some(words.word()?).filter(|&figure| figure <= FIGURE_MAX).ok_or(Malformed)
 }
 
 /// Of these, what the owner's handle knows.
@@ -151,6 +159,15 @@ mod tests {
             assert_eq!(Figures::read(&mut Reader(&words)), Ok(figures));
             for cut in 0..words.len() {
                 assert_eq!(Figures::read(&mut Reader(&words[..cut])), Err(Malformed));
+            }
+            // Whatever one of the words is, what is made of them can be added up.
+            for at in 0..words.len() {
+                let mut words = words.clone();
+                words[at] = u64::MAX;
+                if let Ok(Figures { occupancy, .. }) = Figures::read(&mut Reader(&words)) {
+                    assert!(occupancy.bytes_per_pair().is_finite());
+                    assert!(occupancy.cached.is_none_or(|cached| cached.hit_rate() <= 1.0));
+                }
             }
         }
     }

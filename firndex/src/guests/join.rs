@@ -2,7 +2,6 @@
 
 use super::link::{Link, Whose, refused};
 use super::own::Own;
-use super::service::Served;
 use crate::any_engine::AnyEngine;
 use crate::contents::{check_superblock, mismatch};
 use crate::handle::Handle;
@@ -23,9 +22,6 @@ use std::time::Instant;
 pub(crate) trait Guest: Held {
     /// The operations of a guest, made by the owner.
     fn guest(link: Arc<Link>) -> AnyEngine<Self::Operations>;
-
-    /// The operations for guests.
-    fn served(&self) -> Arc<dyn Served>;
 }
 
 /// The pool at `path` in the process that owns it. `None` if that lets nobody in, or has gone. `own` opens it as its
@@ -51,9 +47,9 @@ pub(crate) fn join<T: Guest>(
         Err(error) => return Err(refused(error)),
     };
     // Once more: the owner may have been about to complete a new pool, or to open this one otherwise.
-    let (pool, ..) = beside()?;
+    let (pool, _, found) = beside()?;
     let superblock = pool.superblock();
-    if superblock.uuid != uuid {
+    if (superblock.uuid, found) != (uuid, inode) {
         // Another pool has taken its place meanwhile.
         return Ok(None);
     }
@@ -75,8 +71,8 @@ pub(crate) fn join<T: Guest>(
         options: as_heir(options),
         own,
     };
-    let link = Arc::new(Link::new(whose, visit));
     let pool = Arc::new(pool);
+    let link = Arc::new(Link::new(whose, visit));
     let operations = T::guest(Arc::clone(&link));
     let counted = Counted::of_guest(T::body(&operations), &pool);
     let handle = Handle::of_guest(pool, engine, link, options.read_only, began.elapsed())?;

@@ -7,6 +7,7 @@
 use super::beside::Beside;
 use super::figures::Figures;
 use super::own::Own;
+use super::seen::{Seen, Sights, Watch};
 use super::waits::{Unanswered, Waits};
 use super::wire::{Operation, Write, read_answer, read_log_use};
 use crate::held::Held;
@@ -17,7 +18,7 @@ use crate::{Error, Options, Result, Role};
 use index::CheckReport;
 use pmem::OpenError;
 use pmem::durability::{LogError, LogUse};
-use pmem::file::{Located, Ownership};
+use pmem::file::{Located, Ownership, PoolFile};
 use pmem::meeting::{Asked, LANES, Visit, VisitError};
 use pmem::sync::{forks, thread_index};
 use std::any::Any;
@@ -80,6 +81,9 @@ pub(crate) struct Link {
     /// The visit under way, and its number.
     visit: Mutex<(u64, Arc<Visit>)>,
     visits: AtomicU64,
+    /// What the owner shows on that visit.
+    pub(super) sights: Arc<Sights>,
+    watch: Mutex<Option<Watch>>,
     /// Held while this process looks for another owner.
     seeking: Mutex<()>,
     /// Numbers of scans.
@@ -89,6 +93,17 @@ pub(crate) struct Link {
     /// Nobody is to wait any more.
     is_closing: AtomicBool,
     forks_at_open: u32,
+}
+
+impl Whose {
+    /// What the owner shows on this visit, of the pool in the file of this inode. A page of that file that has gone
+    /// ends who touches it: who wants to survive that asks.
+    fn seen_on(&self, visit: &mut Visit, inode: u64) -> Option<Seen> {
+        let view = visit.take_view().filter(|_| !self.options.survive_bus_errors)?;
+        let size_max = |bytes| self.options.size_max(bytes);
+        let (pool, _, found) = PoolFile::beside(&self.located, size_max).ok()?;
+        Seen::on(visit.hello(), view, &Arc::new(pool)).filter(|_| found == inode)
+    }
 }
 
 thread_local! {
@@ -101,12 +116,16 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Link {
-    pub(super) fn new(whose: Whose, visit: Visit) -> Link {
+    pub(super) fn new(whose: Whose, mut visit: Visit) -> Link {
+        let seen = whose.seen_on(&mut visit, whose.inode);
+        let (visit, sights) = (Arc::new(visit), Arc::new(Sights::none()));
         Link {
+            watch: Mutex::new(sights.see_on(&visit, seen)),
+            sights,
             whose,
             own: OnceLock::new(),
             places: (0..LANES).map(|lane| Mutex::new(Place::new(lane))).collect(),
-            visit: Mutex::new((0, Arc::new(visit))),
+            visit: Mutex::new((0, visit)),
             visits: AtomicU64::new(0),
             seeking: Mutex::new(()),
             scans: AtomicU64::new(0),
@@ -265,9 +284,14 @@ impl Link {
             // Another file may have taken the former one's place: a rewritten pool is the same one.
             let inode = located.inode().unwrap_or(*inode);
             match Visit::begin(located, inode, *uuid, *ownership, LET_IN) {
-                Ok(visit) => {
-                    let mut current = locked(&self.visit);
-                    *current = (former + 1, Arc::new(visit));
+                Ok(mut visit) => {
+                    let mut watch = locked(&self.watch);
+                    // Whoever watches the former one is to take nothing back any more. It frees addresses, too.
+                    drop(watch.take());
+                    let seen = self.whose.seen_on(&mut visit, inode);
+                    let visit = Arc::new(visit);
+                    *watch = self.sights.see_on(&visit, seen);
+                    *locked(&self.visit) = (former + 1, visit);
                     self.visits.store(former + 1, Ordering::Release);
                     return Ok(());
                 }
@@ -295,6 +319,7 @@ impl Link {
             let advice = "another pool has taken its place: open it anew";
             return Err(OpenError::Mismatch { field: "identity", found, expected, advice }.into());
         }
+        drop(locked(&self.watch).take());
         // Nobody else does this: the lock of who seeks is held.
         let _ = self.own.set(pool);
         Ok(())

@@ -8,6 +8,7 @@
 //! | `service`, `figures`, `rights` | what the owner does for a request |
 //! | `serve`, `execute`, `jobs` | the owner's serving thread |
 //! | `link`, `waits`, `own`, `beside` | a guest's way to whoever is the owner, itself included |
+//! | `seen` | what a guest looks up by itself |
 //! | `table`, `store`, `remote_scan`, `part_way` | a guest's table and store, their scans and batches |
 //! | `join` | from a path to a guest's table or store |
 
@@ -21,6 +22,7 @@ mod own;
 mod part_way;
 mod remote_scan;
 mod rights;
+mod seen;
 mod serve;
 mod service;
 mod store;
@@ -33,5 +35,6 @@ pub(crate) use figures::Figures;
 pub(crate) use join::{Guest, join};
 pub(crate) use own::Own;
 pub(crate) use rights::Rights;
+pub(crate) use seen::Sights;
 pub(crate) use serve::Serving;
 pub(crate) use service::Served;

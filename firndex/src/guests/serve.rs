@@ -16,6 +16,7 @@ use pmem::durability::WhenDurable;
 use pmem::heap::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use pmem::meeting::{Bell, Door, Hello, LANE_WORDS, LANES, Part, RoomLane, wake};
 use pmem::sync::forks;
+use pmem::view::View;
 use std::collections::HashMap;
 use std::future::Future;
 use std::io;
@@ -28,9 +29,12 @@ use std::time::{Duration, Instant};
 
 /// How long the thread looks for the next request before it sleeps.
 const LOOKING: Duration = Duration::from_micros(50);
-/// How often it looks at lanes alone, before it looks for who comes and goes; and while answers wait for the disk.
+/// How often it looks at lanes alone, before it looks for who comes and goes; and while answers wait for the disk, or
+/// guests ring when they ask.
 const ROUNDS: u32 = 256;
-const ROUNDS_WHILE_WAITING: u32 = 16;
+const ROUNDS_WHILE_HEARING: u32 = 16;
+/// How long a guest of many may ask nothing before it has to ring when it asks.
+const IDLE: Duration = Duration::from_millis(1);
 /// How long it sleeps while changes are put aside.
 const ASIDE: Duration = Duration::from_micros(200);
 /// Most words of a request: those of the largest exchange, of two values.
@@ -51,6 +55,8 @@ pub(crate) struct Serving {
     bell: Bell,
     thread: Background,
     guests: Arc<AtomicU64>,
+    /// What guests see.
+    view: Option<Arc<View>>,
     forks_at_start: u32,
 }
 
@@ -62,16 +68,16 @@ impl Serving {
         mut door: Door,
         hello: Hello,
     ) -> io::Result<Serving> {
-        door.greet_with(hello)?;
+        let view = served.view();
+        door.greet_with(hello, view.clone())?;
         let bell = door.bell();
-        let guests = Arc::new(AtomicU64::new(0));
-        let count = Arc::clone(&guests);
+        let guests = door.counter();
         let work = move |is_stopped: &AtomicBool| {
             let rights = Arc::new(rights);
-            Server::new(door, &served, &rights, count).serve_until(is_stopped);
+            Server::new(door, &served, &rights).serve_until(is_stopped);
         };
         let thread = Background::start("firndex-server", work)?;
-        Ok(Serving { bell, thread, guests, forks_at_start: forks() })
+        Ok(Serving { bell, thread, guests, view, forks_at_start: forks() })
     }
 
     /// How many guests there are.
@@ -84,6 +90,10 @@ impl Drop for Serving {
     fn drop(&mut self) {
         // A forked child has no such thread, and is not to wake its parent's.
         if forks() == self.forks_at_start {
+            if let Some(view) = &self.view {
+                // Of a pool that is rewritten, the next owner changes another file.
+                view.close();
+            }
             self.thread.stop();
             self.bell.ring();
         }
@@ -138,8 +148,6 @@ struct Server<'a> {
     served: &'a Arc<dyn Served>,
     rights: &'a Arc<Rights>,
     guests: Vec<Option<Guest<'a>>>,
-    /// How many there are, for others.
-    count: Arc<AtomicU64>,
     serials: u64,
     waiting: Vec<Waiting>,
     waker: Waker,
@@ -147,17 +155,14 @@ struct Server<'a> {
     /// Requests that wait for a sync to end.
     aside: Vec<Place>,
     scans_looked_at: Instant,
+    /// When the door last rested from guests that ask nothing.
+    rested_at: Instant,
     /// [`upheavals`](pmem::sync::upheavals) that are known not to concern the pool.
     upheavals: u64,
 }
 
 impl<'a> Server<'a> {
-    fn new(
-        door: Door,
-        served: &'a Arc<dyn Served>,
-        rights: &'a Arc<Rights>,
-        count: Arc<AtomicU64>,
-    ) -> Self {
+    fn new(door: Door, served: &'a Arc<dyn Served>, rights: &'a Arc<Rights>) -> Self {
         let waker = Waker::from(Arc::new(Ringer(door.bell())));
         Server {
             jobs: Jobs::new(door.bell(), refused),
@@ -165,12 +170,12 @@ impl<'a> Server<'a> {
             served,
             rights,
             guests: Vec::new(),
-            count,
             serials: 0,
             waiting: Vec::new(),
             waker,
             aside: Vec::new(),
             scans_looked_at: Instant::now(),
+            rested_at: Instant::now(),
             upheavals: u64::MAX,
         }
     }
@@ -184,7 +189,8 @@ impl<'a> Server<'a> {
                 busy_until = Instant::now() + LOOKING;
             }
             rounds = rounds.wrapping_add(1);
-            let every = if self.waiting.is_empty() { ROUNDS } else { ROUNDS_WHILE_WAITING };
+            let may_hear = !self.waiting.is_empty() || self.door.has_resting();
+            let every = if may_hear { ROUNDS_WHILE_HEARING } else { ROUNDS };
             if rounds.is_multiple_of(every) {
                 self.attend(Some(Duration::ZERO));
             }
@@ -259,11 +265,12 @@ impl<'a> Server<'a> {
             self.serve_again(place);
         }
         asked.clear();
-        for (guest, visitor) in self.door.visitors() {
+        for (guest, visitor) in self.door.watched() {
             let lanes = visitor.lanes().enumerate();
             asked.extend(lanes.filter(|(_, lane)| lane.is_asked()).map(|(lane, _)| (guest, lane)));
         }
         for &(guest, lane) in &*asked {
+            self.door.note_asking(guest);
             self.serve(guest, lane);
         }
         !asked.is_empty()
@@ -277,7 +284,10 @@ impl<'a> Server<'a> {
             std::thread::sleep(ASIDE);
         }
         gone.into_iter().for_each(|guest| self.forget(guest));
-        self.count.store(self.door.count() as u64, Ordering::Relaxed);
+        if self.rested_at.elapsed() >= IDLE {
+            self.rested_at = Instant::now();
+            self.door.rest_from_idle();
+        }
         self.finish_waiting();
         for (place, answer) in self.jobs.take_done() {
             if let Some((desk, lane)) = self.find(place) {
@@ -414,7 +424,7 @@ impl<'a> Server<'a> {
             }
             Ok(Ok(Outcome::Long(operation))) => {
                 let (served, rights) = (Arc::clone(self.served), Arc::clone(self.rights));
-                let guests = self.count.load(Ordering::Relaxed);
+                let guests = self.door.count() as u64;
                 let work = move || {
                     let mut answer = vec![DONE];
                     let ran = Asked { served: &served, rights: &rights }.run_long(

@@ -5,6 +5,7 @@ use super::wire::{DONE, Malformed, Operation, Reader, Write, write_unfinished};
 use crate::body::Body;
 use crate::{Error, Result};
 use index::{Done, Fixed, Index, Record, RecordScan, Records, Scan, Unfinished};
+use pmem::view::View;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,6 +31,9 @@ pub(crate) trait Served: Send + Sync {
     ) -> Result<Option<Done>>;
 
     fn scan(&self) -> Box<dyn ServedScan + '_>;
+
+    /// What guests see by themselves.
+    fn view(&self) -> Option<Arc<View>>;
 
     fn body(&self) -> &dyn Body;
 }
@@ -89,6 +93,10 @@ impl<K: Fixed, V: Fixed> Served for Arc<dyn Index<K, V>> {
 
     fn scan(&self) -> Box<dyn ServedScan + '_> {
         Box::new(TableScan::<K, V> { scan: (**self).scan(), pairs: Vec::new() })
+    }
+
+    fn view(&self) -> Option<Arc<View>> {
+        (**self).view()
     }
 
     fn body(&self) -> &dyn Body {
@@ -245,6 +253,10 @@ impl Served for Arc<dyn Records> {
 
     fn scan(&self) -> Box<dyn ServedScan + '_> {
         Box::new(StoreScan { scan: (**self).scan() })
+    }
+
+    fn view(&self) -> Option<Arc<View>> {
+        (**self).view()
     }
 
     fn body(&self) -> &dyn Body {

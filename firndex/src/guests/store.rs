@@ -4,13 +4,11 @@ use super::join::Guest;
 use super::link::Link;
 use super::part_way::PartWay;
 use super::remote_scan::RemoteScan;
-use super::service::Served;
 use super::wire::{
     BATCH_WORDS, Malformed, Operation, Reader, Write, read_answer, read_batch_answer,
 };
 use crate::any_engine::AnyEngine;
 use crate::{BatchError, Error, Record as Shown, Result, Store};
-use engines::Inlined;
 use index::{
     CheckReport, ItemError, KeyValue, Occupancy, Record, RecordExchange, RecordScan, Records,
     Shrunk, Unfinished, check_limits, check_pairs,
@@ -47,11 +45,8 @@ fn all_shown(records: Vec<Option<Shown<'_>>>) -> Vec<Found<'_>> {
 
 impl Guest for Store {
     fn guest(link: Arc<Link>) -> AnyEngine<dyn Records> {
-        AnyEngine::new(Box::new(GuestStore { link }), Inlined::none())
-    }
-
-    fn served(&self) -> Arc<dyn Served> {
-        Arc::new(self.records().shared())
+        let sights = Arc::clone(&link.sights);
+        AnyEngine::of_guest(Box::new(GuestStore { link }), sights)
     }
 }
 
@@ -106,7 +101,7 @@ impl GuestStore {
                     part.iter().for_each(|entry| write(request, entry));
                 },
                 |answer| {
-                    let (mut words, failed) = read_batch_answer(answer);
+                    let (mut words, failed) = read_batch_answer(answer, part.len());
                     if let Some(part_way) = failed {
                         return Err(part_way);
                     }
@@ -218,8 +213,17 @@ impl Records for GuestStore {
     }
 
     fn get_many<'a>(&'a self, keys: &[&[u8]]) -> std::result::Result<Vec<Found<'a>>, ItemError> {
-        let got = self.keys(Operation::GetMany, |store, keys| Ok(store.get_many(keys)?), keys);
-        got.map_err(|part_way| part_way.into_error().into())
+        let mut found = self.link.sights.many_bytes(keys).unwrap_or_default();
+        found.resize(keys.len(), None);
+        let asked = keys.iter().zip(&found).filter(|(_, found)| found.is_none());
+        let asked: Vec<&[u8]> = asked.map(|(&key, _)| key).collect();
+        let got = self.keys(Operation::GetMany, |store, keys| Ok(store.get_many(keys)?), &asked);
+        let mut got = got.map_err(|part_way| part_way.into_error())?.into_iter();
+        let all = found.into_iter().map(|found| match found {
+            Some(copied) => copied.map(Record::copied),
+            None => got.next().flatten(),
+        });
+        Ok(all.collect())
     }
 
     fn upsert_many<'a>(

@@ -4,14 +4,16 @@ use super::join::Guest;
 use super::link::Link;
 use super::part_way::PartWay;
 use super::remote_scan::RemoteScan;
-use super::service::Served;
+use super::seen::KEYS_AT_ONCE;
 use super::wire::{
     BATCH_WORDS, Operation, Reader, Write, read_answer, read_batch_answer, words_of,
 };
 use crate::any_engine::AnyEngine;
+use crate::word_types::of_word;
 use crate::{BatchError, Error, Result, Table};
-use engines::Inlined;
-use index::{CheckReport, Done, Exchange, Fixed, Index, Occupancy, Scan, Shrunk, Unfinished};
+use index::{
+    CheckReport, Done, Exchange, Fixed, Index, Occupancy, Scan, Shrunk, Unfinished, are_words,
+};
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::ControlFlow;
@@ -31,11 +33,8 @@ fn found<V: Fixed>(answer: &[u64]) -> Result<Option<V>> {
 impl<K: Fixed, V: Fixed> Guest for Table<K, V> {
     fn guest(link: Arc<Link>) -> AnyEngine<dyn Index<K, V>> {
         let table = GuestTable { link, _pairs: PhantomData };
-        AnyEngine::new(Box::new(table), Inlined::none())
-    }
-
-    fn served(&self) -> Arc<dyn Served> {
-        Arc::new(self.index().shared())
+        let sights = Arc::clone(&table.link.sights);
+        AnyEngine::of_guest(Box::new(table), sights)
     }
 }
 
@@ -91,6 +90,36 @@ impl<K: Fixed, V: Fixed> GuestTable<K, V> {
         Ok(())
     }
 
+    /// Look-ups of words without the owner; the numbers of those that are left to ask.
+    fn see_many(&self, keys: &[K], out: &mut [Option<V>]) -> Vec<usize> {
+        let mut unseen = Vec::new();
+        let chunks = keys.chunks(KEYS_AT_ONCE).zip(out.chunks_mut(KEYS_AT_ONCE));
+        for (nth, (keys, out)) in chunks.enumerate() {
+            let (mut words, mut found) = ([0; KEYS_AT_ONCE], [None; KEYS_AT_ONCE]);
+            for (word, key) in words.iter_mut().zip(keys) {
+                *word = key.word(0);
+            }
+            let (words, found) = (&words[..keys.len()], &mut found[..keys.len()]);
+            let is_seen = self.link.sights.words(words, found).is_some();
+            for (at, (found, out)) in found.iter().zip(out).enumerate() {
+                match found.filter(|_| is_seen) {
+                    Some(value) => *out = value.map(of_word),
+                    None => unseen.push(nth * KEYS_AT_ONCE + at),
+                }
+            }
+        }
+        unseen
+    }
+
+    fn ask_many(&self, keys: &[K], out: &mut [Option<V>]) {
+        let own = |table: &Table<K, V>, keys: &[K], out: &mut [Option<V>]| {
+            Ok(table.get_many_into(keys, out)?)
+        };
+        let got =
+            self.batch(Operation::GetMany, own, keys, out, |request, &key| request.fixed(key));
+        self.link.keep(got.map_err(|unfinished| unfinished.error.into()));
+    }
+
     fn pairs(
         &self,
         operation: Operation,
@@ -113,7 +142,7 @@ fn read_batch<V: Fixed>(
     answer: &[u64],
     found: &mut [Option<V>],
 ) -> std::result::Result<(), PartWay> {
-    let (mut words, part_way) = read_batch_answer(answer);
+    let (mut words, part_way) = read_batch_answer(answer, found.len());
     let ended = part_way.map_or(Ok(()), Err);
     if ended.is_ok() || !words.is_over() {
         for value in found {
@@ -174,12 +203,17 @@ impl<K: Fixed, V: Fixed> Index<K, V> for GuestTable<K, V> {
     }
 
     fn get_many(&self, keys: &[K], out: &mut [Option<V>]) {
-        let own = |table: &Table<K, V>, keys: &[K], out: &mut [Option<V>]| {
-            Ok(table.get_many_into(keys, out)?)
-        };
-        let got =
-            self.batch(Operation::GetMany, own, keys, out, |request, &key| request.fixed(key));
-        self.link.keep(got.map_err(|unfinished| unfinished.error.into()));
+        if const { !are_words::<K, V>() } {
+            return self.ask_many(keys, out);
+        }
+        let unseen = self.see_many(keys, out);
+        if unseen.len() == keys.len() {
+            return self.ask_many(keys, out);
+        }
+        let asked: Vec<K> = unseen.iter().map(|&at| keys[at]).collect();
+        let mut found = vec![None; asked.len()];
+        self.ask_many(&asked, &mut found);
+        unseen.into_iter().zip(found).for_each(|(at, found)| out[at] = found);
     }
 
     fn insert_many(

@@ -327,8 +327,8 @@ pub(super) fn write_unfinished(
     words.push(behind.fold(0, |mask, bit| mask | 1 << bit));
 }
 
-/// What follows in an answer to a batch; and if that has failed, why and how far it came.
-pub(super) fn read_batch_answer(words: &[u64]) -> (Reader<'_>, Option<PartWay>) {
+/// What follows in an answer to a batch of so many entries; and if that has failed, why and how far it came.
+pub(super) fn read_batch_answer(words: &[u64], entries: usize) -> (Reader<'_>, Option<PartWay>) {
     let mut words = Reader(words);
     let mut read = || {
         let number = words.word()?;
@@ -340,8 +340,12 @@ pub(super) fn read_batch_answer(words: &[u64]) -> (Reader<'_>, Option<PartWay>) 
             // It was refused as a whole.
             return Ok(Some(error.into()));
         }
-        let failed = words.maybe(Reader::word)?.map(|entry| entry as usize);
-        let done = Done::of(words.word()? as usize, words.word()? as u32);
+        let entry = |words: &mut Reader<'_>| {
+            let entry = words.word()? as usize;
+            if entry > entries { Err(Malformed) } else { Ok(entry) }
+        };
+        let failed = words.maybe(entry)?;
+        let done = Done::of(entry(&mut words)?, words.word()? as u32);
         Ok(Some(PartWay::new(error, failed, done)))
     };
     let failed = read().unwrap_or_else(|malformed: Malformed| Some(Error::from(malformed).into()));
@@ -409,14 +413,16 @@ mod tests {
             for failed in [Some(4), None] {
                 let mut words = Vec::new();
                 write_unfinished(&mut words, &error, failed, done);
-                let (rest, told) = read_batch_answer(&words);
+                let (rest, told) = read_batch_answer(&words, 5);
                 let told = told.unwrap();
                 assert!(rest.is_over());
                 assert_eq!((told.failed(), told.done()), (failed, done));
                 assert_eq!(format!("{:?}", told.into_error()), format!("{error:?}"));
                 for cut in 0..words.len() {
-                    let _ = read_batch_answer(&words[..cut]);
+                    let _ = read_batch_answer(&words[..cut], 5);
                 }
+                let malformed = read_batch_answer(&words, 2).1.unwrap();
+                assert_eq!((malformed.failed(), malformed.done()), (None, Done::NONE));
             }
         }
         let mut words = Vec::new();

@@ -75,13 +75,18 @@ pub(crate) fn open<T: Guest>(options: &Options, path: &Path, mode: Mode) -> Resu
     }
 }
 
+/// Opens a pool that only one process can have open.
+pub(crate) fn alone<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
+    own(options, path, mode)
+}
+
 /// Opens the pool of a guest that is to be its owner.
 fn own_boxed<T: Guest>(options: &Options, path: &Path) -> Result<Box<dyn Own>> {
     Ok(Box::new(own::<T>(options, path, Mode::Open)?))
 }
 
 /// Opens a pool that no other process has open.
-fn own<T: Guest>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
+fn own<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
     match try_open(options, path, mode) {
         // Where either would do and another one creates the pool meanwhile, what that one has made is as good. Its
         // log may be seen before its file is looked for again.
@@ -92,7 +97,7 @@ fn own<T: Guest>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
     }
 }
 
-fn try_open<T: Guest>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
+fn try_open<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
     let began = Instant::now();
     let shapes = asked_shapes::<T>(options)?;
     let ready = Ready { began, ..ready(options, path, mode, T::contents(), shapes)? };
@@ -108,8 +113,7 @@ fn try_open<T: Guest>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
     pool.handle.read()?;
     pool.handle.keep_sums(options.keep_sums)?;
     pool.start_background(options)?;
-    if let Some(door) = door {
-        let served = opened.served();
+    if let (Some(door), Some(served)) = (door, opened.served()) {
         opened.pool_mut().serve(served, door)?;
     }
     Ok(opened)
@@ -117,6 +121,8 @@ fn try_open<T: Guest>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
 
 pub(crate) fn in_memory<T: Held>(options: &Options) -> Result<T> {
     asked_shapes::<T>(options)?;
+    // Nobody finds one.
+    let options = &options.clone().guests(false);
     let mut opened: T = create::in_memory(options, T::contents())?.start(options)?;
     opened.pool_mut().start_background(options)?;
     Ok(opened)

@@ -29,6 +29,9 @@ impl<K: Fixed, V: Fixed> Table<K, V> {
     #[cold]
     #[inline(never)]
     pub(super) fn get_disturbed(&self, key: K) -> Result<Option<V>> {
+        if let Some(found) = self.index.see(key) {
+            return Ok(found);
+        }
         self.pool.handle.look(|| Ok(self.index.get(key)))
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::owner::{Kind, Process, patient};
 use firndex::{Durability, Engine, Error, Options, Role, Store, Table};
+use std::path::Path;
 use std::time::Duration;
 
 const IN_MEMORY: &str = "/dev/shm";
@@ -78,6 +79,45 @@ fn of_several_guests_one_becomes_the_owner_and_the_others_find_it() {
     }
 }
 
+/// What a guest has mapped of owners that have ended would be tens of gigabytes of addresses for each.
+#[test]
+fn a_guest_gives_back_the_addresses_of_owners_that_have_ended() {
+    let directory = tempfile::tempdir_in(IN_MEMORY).unwrap();
+    // In a process of its own, where nobody else maps anything.
+    let status = crate::owner::role("outlive", &directory.path().join("pool")).status().unwrap();
+    assert!(status.success());
+}
+
+/// A guest of more owners than anybody would count.
+pub(crate) fn outlive(path: &Path) {
+    let start = || Process::owner(Kind::Words, path, Engine::ALL[0], Durability::Process);
+    let mut owner = start();
+    let table: Table<u64, u64> = patient().never_own(true).open_table(path).unwrap();
+    let alone = mapped_bytes();
+    for turn in 0..20 {
+        assert_eq!(table.put(turn, turn).unwrap(), None);
+        assert_eq!(table.get(turn).unwrap(), Some(turn));
+        owner.kill();
+        owner = start();
+        // The next owner is found by now, and what was mapped of the former one is not any more.
+        assert_eq!(table.get(turn).unwrap(), Some(turn));
+        let mapped = mapped_bytes();
+        assert!(mapped < alone + (1 << 30), "{mapped} bytes after turn {turn}, {alone} before");
+    }
+    owner.close();
+}
+
+/// Addresses that this process uses.
+fn mapped_bytes() -> u64 {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let bytes = |line: &str| {
+        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+        let address = |text| u64::from_str_radix(text, 16).ok();
+        Some(address(end)? - address(start)?)
+    };
+    maps.lines().filter_map(bytes).sum()
+}
+
 #[test]
 fn a_guest_is_killed_and_nobody_notices() {
     let directory = tempfile::tempdir().unwrap();
@@ -100,6 +140,7 @@ fn a_guest_is_killed_and_nobody_notices() {
     own.close().unwrap();
 }
 
+/// Look-ups that need no owner go on; the owner of a table on another engine is asked for each.
 #[test]
 fn a_stopped_owner_stops_changes_and_is_named() {
     let directory = tempfile::tempdir().unwrap();
@@ -125,7 +166,7 @@ fn a_stopped_owner_stops_changes_and_is_named() {
     assert!(stopped.to_string().contains("kill -CONT"), "{stopped}");
     // Another thread, and one more time.
     std::thread::scope(|scope| {
-        let failed = scope.spawn(|| store.get("a").unwrap_err().to_string());
+        let failed = scope.spawn(|| store.remove("a").unwrap_err().to_string());
         assert!(failed.join().unwrap().contains("not answered"));
     });
     assert!(matches!(store.put("b", "2"), Err(Error::Silent { .. })));
@@ -136,7 +177,7 @@ fn a_stopped_owner_stops_changes_and_is_named() {
     for _ in 0..3 {
         std::thread::scope(|scope| {
             for _ in 0..40 {
-                scope.spawn(|| assert!(store.get("a").is_err()));
+                scope.spawn(|| assert!(store.put("a", "2").is_err()));
             }
         });
     }
@@ -249,7 +290,7 @@ fn what_guests_are_told_survives_a_rewrite() {
             own.put(format!("{round} {key}"), [2; 300]).unwrap();
         }
         let mut adder = crate::owner::putter(&path, round);
-        let mut said = std::io::BufReader::new(adder.stdout.take().unwrap());
+        let mut said = std::io::BufReader::new(adder.said());
         let mut acknowledged = 0;
         let mut line = String::new();
         // It is at work.
@@ -260,7 +301,7 @@ fn what_guests_are_told_survives_a_rewrite() {
         }
         own.rewrite().unwrap();
         let rest: Vec<String> = std::io::BufRead::lines(&mut said).map(Result::unwrap).collect();
-        assert!(adder.wait().unwrap().success());
+        assert!(adder.has_succeeded());
         acknowledged += rest.iter().filter(|line| line.starts_with("put ")).count() as u64;
         assert_eq!(acknowledged, crate::owner::PUTS);
         let store = patient().open_store(&path).unwrap();

@@ -3,6 +3,7 @@
 mod durable;
 mod ends;
 mod hostile;
+mod looks;
 mod operations;
 mod owner;
 mod refusals;

@@ -129,6 +129,12 @@ pub(crate) fn play() {
     if role == "fill" {
         return fill(&path);
     }
+    if role == "outlive" {
+        return crate::ends::outlive(&path);
+    }
+    if role == "churn" {
+        return churn(&path);
+    }
     let engine: Engine = std::env::var(ENGINE).unwrap().parse().unwrap();
     let durability = std::env::var(DURABILITY).unwrap();
     let durability = Durability::ALL.iter().find(|one| one.name() == durability).unwrap();
@@ -169,12 +175,37 @@ pub(crate) fn role(role: &str, path: &Path) -> Command {
     command
 }
 
+/// A process that does something and ends; it is killed when dropped.
+pub(crate) struct Helper(Child);
+
+impl Helper {
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_some()
+    }
+
+    pub(crate) fn has_succeeded(&mut self) -> bool {
+        self.0.wait().unwrap().success()
+    }
+
+    /// What it says, if that is wanted.
+    pub(crate) fn said(&mut self) -> ChildStdout {
+        self.0.stdout.take().unwrap()
+    }
+}
+
+impl Drop for Helper {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Threads of an [`adder`].
 pub(crate) const ADDER_THREADS: u64 = 3;
 
 /// A guest whose threads each add one to counters so many times.
-pub(crate) fn adder(path: &Path, counters: u64, times: u64) -> Child {
-    role(&format!("add {counters} {times}"), path).spawn().unwrap()
+pub(crate) fn adder(path: &Path, counters: u64, times: u64) -> Helper {
+    Helper(role(&format!("add {counters} {times}"), path).spawn().unwrap())
 }
 
 fn add(path: &Path, numbers: &str) {
@@ -193,8 +224,8 @@ fn add(path: &Path, numbers: &str) {
 }
 
 /// A guest that fills a pool with a limit.
-pub(crate) fn filler(path: &Path) -> Child {
-    role("fill", path).spawn().unwrap()
+pub(crate) fn filler(path: &Path) -> Helper {
+    Helper(role("fill", path).spawn().unwrap())
 }
 
 fn fill(path: &Path) {
@@ -212,12 +243,41 @@ fn fill(path: &Path) {
     }
 }
 
+/// Keys of a [`churner`].
+pub(crate) const CHURNED_KEYS: u64 = 40;
+
+/// A guest that replaces and removes values, over and over.
+pub(crate) fn churner(path: &Path) -> Helper {
+    Helper(role("churn", path).spawn().unwrap())
+}
+
+/// What it stores under a key; the value's first byte tells which of its values it is.
+pub(crate) fn churned(key: &str, number: u8) -> Vec<u8> {
+    vec![number; 1 + usize::from(number) * (1 + key.len() % 3)]
+}
+
+fn churn(path: &Path) {
+    let store = patient().never_own(true).open_store(path).unwrap();
+    for turn in 0..400u64 {
+        for number in 0..CHURNED_KEYS {
+            let key = number.to_string();
+            match (turn + number) % 7 {
+                0 => drop(store.remove(&key).unwrap()),
+                _ => {
+                    let value = churned(&key, (turn * 31 + number * 7) as u8);
+                    store.put(&key, value).unwrap();
+                }
+            }
+        }
+    }
+}
+
 /// What a [`putter`] puts.
 pub(crate) const PUTS: u64 = 3000;
 
 /// A guest that puts pairs one after the other and says so.
-pub(crate) fn putter(path: &Path, round: u64) -> Child {
-    role(&format!("put {round}"), path).stdout(Stdio::piped()).spawn().unwrap()
+pub(crate) fn putter(path: &Path, round: u64) -> Helper {
+    Helper(role(&format!("put {round}"), path).stdout(Stdio::piped()).spawn().unwrap())
 }
 
 fn put(path: &Path, round: &str) {

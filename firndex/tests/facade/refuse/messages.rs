@@ -248,6 +248,12 @@ fn errors() -> Vec<(&'static str, Error, Vec<&'static str>)> {
         ),
         ("NotLogged", Error::NotLogged, vec!["process", "Options::durability"]),
         ("ReadOnly", Error::ReadOnly, vec!["read-only"]),
+        (
+            "TooLarge",
+            Error::TooLarge { found: 999, limit: 500 },
+            vec!["999 bytes", "at most 500", "give the cache more"],
+        ),
+        ("CacheHeld", Error::CacheHeld, vec!["still held", "drop the `Record`s"]),
         ("Forked", Error::Forked, vec!["forked", "Options::guests"]),
         ("Interrupted", Error::Interrupted, vec!["done or not", "do it again"]),
         (

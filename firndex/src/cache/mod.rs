@@ -1,0 +1,387 @@
+//! A cache: byte strings within a bound.
+
+mod clock;
+mod flights;
+mod held;
+
+pub use engines::cache::CacheStats;
+
+use crate::any_engine::AnyEngine;
+use crate::background::Background;
+use crate::pool::Pool;
+use crate::store::Record;
+use crate::{BatchError, Error, Options, Result};
+use clock::{CacheClock, System};
+use engines::cache::{self, CacheError, Clock};
+use flights::{Arrival, Flights, Part};
+use index::Done;
+use pmem::medium::Memory;
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::park_timeout;
+use std::time::{Duration, SystemTime};
+
+/// How often what is over is looked for.
+const SWEEP_EVERY: Duration = Duration::from_millis(250);
+
+/// A cache of byte strings in a pool: it never takes more than its capacity, what is seldom asked for makes room, and
+/// all of it is there after a restart, a kill -9 included.
+///
+/// A put makes room before it writes, and does not fail for lack of it. Entries may end at some time; from that
+/// millisecond on they are not returned. What survives which failure is as for a [`Store`](crate::Store): whatever is
+/// returned was put for that key, and nothing comes back that was removed, replaced, or over. Unlike a store's, an
+/// entry may be gone at any time, since it made room.
+///
+/// What stays is decided by what it earns: the cache measures how often entries of the same history were asked for
+/// afterwards, for the bytes that they take. A scan or a loop over more than there is room for does not push out what
+/// is popular. A large entry stays only if it is asked for as often as all the small ones that would have its place.
+///
+/// ```
+/// # fn main() -> firndex::Result<()> {
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("pages.firn");
+/// use std::time::Duration;
+///
+/// let pages = firndex::Cache::open_or_create(&path, 64 << 20)?;
+/// pages.put("/about", "We are…")?;
+/// pages.put_for("/news", "Today…", Duration::from_secs(60))?;
+/// assert_eq!(pages.get("/about")?.as_deref(), Some("We are…".as_bytes()));
+///
+/// let page = pages.get_or_put_with("/team", || Ok::<_, ()>(b"Ada, Grace".to_vec()))?.unwrap();
+/// assert_eq!(&page[..], b"Ada, Grace");
+/// # Ok(())
+/// # }
+/// ```
+pub struct Cache {
+    /// Ends before the cache does.
+    sweeper: Option<Background>,
+    operations: AnyEngine<cache::Cache<Memory>>,
+    pool: Pool,
+    flights: Flights,
+}
+
+impl Cache {
+    /// Opens the cache at `path`, or creates it: [`Options::open_or_create_cache`].
+    pub fn open_or_create(path: impl AsRef<Path>, capacity_bytes: u64) -> Result<Self> {
+        Options::new().open_or_create_cache(path, capacity_bytes)
+    }
+
+    /// Opens the cache at `path`, which must exist, with the capacity that it had: [`Options::open_cache`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Options::new().open_cache(path)
+    }
+
+    /// A cache in anonymous memory, which ends with the process.
+    pub fn in_memory(capacity_bytes: u64) -> Result<Self> {
+        Options::new().in_memory_cache(capacity_bytes)
+    }
+
+    /// The value of `key`, in place. Takes no lock and never waits.
+    ///
+    /// Drop the [`Record`] soon: as long as it is held, no space is used again that is freed meanwhile, and puts
+    /// at last fail with [`Error::CacheHeld`].
+    #[inline]
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Record<'_>>> {
+        let key = key.as_ref();
+        if self.pool.handle.is_disturbed() {
+            return self.pool.handle.look(|| Ok(self.operations.get(key).map(Record::new)));
+        }
+        Ok(self.operations.get(key).map(Record::new))
+    }
+
+    /// [`Cache::get`] for each key.
+    pub fn get_many<Q: AsRef<[u8]>>(&self, keys: &[Q]) -> Result<Vec<Option<Record<'_>>>> {
+        keys.iter().map(|key| self.get(key)).collect()
+    }
+
+    /// Whether `key` is there. This is no hit.
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        let key = key.as_ref();
+        self.pool.handle.look(|| Ok(self.operations.peek(key).is_some()))
+    }
+
+    /// Stores the pair, whether or not `key` is there, without an end. The calling thread holds no [`Record`]: room
+    /// could not be made of what it keeps.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_to(key.as_ref(), value.as_ref(), 0)
+    }
+
+    /// [`Cache::put`] for each pair, in order. A [`BatchError`] tells which pairs were put before it.
+    pub fn put_many<Q: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        pairs: &[(Q, V)],
+    ) -> std::result::Result<(), BatchError> {
+        for (place, (key, value)) in pairs.iter().enumerate() {
+            self.put(key, value)
+                .map_err(|error| BatchError::after(pairs.len(), Done::first(place), error))?;
+        }
+        Ok(())
+    }
+
+    /// Stores the pair for a time. After that it is there no more. The time is measured in milliseconds, and goes on
+    /// while no process has the cache open, and while the machine sleeps.
+    pub fn put_for(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        time: Duration,
+    ) -> Result<()> {
+        self.put_to(key.as_ref(), value.as_ref(), self.after(time))
+    }
+
+    /// Stores the pair up to a moment. A moment in the past only removes what there was.
+    ///
+    /// The moment is one of the wall clock. If that is set forward meanwhile, the entry ends by it, and does not come
+    /// back when it is set back.
+    pub fn put_until(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        end: SystemTime,
+    ) -> Result<()> {
+        self.put_to(key.as_ref(), value.as_ref(), ms_of(end))
+    }
+
+    fn put_to(&self, key: &[u8], value: &[u8], expires_ms: u64) -> Result<()> {
+        self.pool.handle.mutate(|| Ok(self.operations.put(key, value, expires_ms)?))
+    }
+
+    /// Lets the entry of `key` end after this time from now on, if it is there. Returns whether it is.
+    pub fn touch(&self, key: impl AsRef<[u8]>, time: Duration) -> Result<bool> {
+        let (key, expires_ms) = (key.as_ref(), self.after(time));
+        self.pool.handle.mutate(|| Ok(self.operations.touch(key, expires_ms)))
+    }
+
+    /// How long the entry of `key` will still be there: `None` if it is not, `Some(None)` without an end.
+    pub fn time_left(&self, key: impl AsRef<[u8]>) -> Result<Option<Option<Duration>>> {
+        let key = key.as_ref();
+        self.pool.handle.look(|| {
+            let left = |expires_ms: u64| match expires_ms {
+                0 => None,
+                _ => Some(Duration::from_millis(expires_ms.saturating_sub(self.now_ms()))),
+            };
+            Ok(self.operations.expires_ms(key).map(left))
+        })
+    }
+
+    /// Removes `key`. Returns whether it was there.
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        let key = key.as_ref();
+        self.pool.handle.mutate(|| Ok(self.operations.remove(key)))
+    }
+
+    /// Removes everything, in a time that does not depend on how much there is.
+    pub fn clear(&self) -> Result<()> {
+        self.pool.handle.mutate_many(|| self.operations.clear().map_err(Error::PoolFull))
+    }
+
+    /// The value of `key`; if it is not there, what `compute` returns, which is then put. While one thread computes the
+    /// value of a key, others that want it wait, and get the same. If that fails, or panics, one of those that wait
+    /// tries: an error is returned to its own caller alone, and not kept.
+    ///
+    /// The outer error is the cache's, the inner one that of `compute`. A value that cannot be put, since it is too
+    /// large, is returned all the same. `compute` may use the cache, but not ask for the value of the same key in this
+    /// way: it would wait for itself.
+    pub fn get_or_put_with<E>(
+        &self,
+        key: impl AsRef<[u8]>,
+        compute: impl FnOnce() -> std::result::Result<Vec<u8>, E>,
+    ) -> Result<std::result::Result<Arc<[u8]>, E>> {
+        let key = key.as_ref();
+        loop {
+            if let Some(found) = self.get(key)? {
+                return Ok(Ok(found[..].into()));
+            }
+            match self.flights.join(key) {
+                Part::Wait(flight) => {
+                    if let Some(value) = flight.wait() {
+                        return Ok(Ok(value));
+                    }
+                }
+                Part::Compute(computing) => {
+                    if let Some(found) = self.put_since(key)? {
+                        return Ok(Ok(found));
+                    }
+                    let value: Arc<[u8]> = match compute() {
+                        Ok(value) => value.into(),
+                        Err(error) => return Ok(Err(error)),
+                    };
+                    self.put_computed(key, &value)?;
+                    computing.end(Arc::clone(&value));
+                    return Ok(Ok(value));
+                }
+            }
+        }
+    }
+
+    /// [`Cache::get_or_put_with`], for asynchronous programs: who waits blocks no thread. If the future of the one that
+    /// computes is dropped, another one goes on.
+    pub async fn get_or_put_with_async<E, F>(
+        &self,
+        key: impl AsRef<[u8]>,
+        compute: impl FnOnce() -> F,
+    ) -> Result<std::result::Result<Arc<[u8]>, E>>
+    where
+        F: Future<Output = std::result::Result<Vec<u8>, E>>,
+    {
+        let key = key.as_ref();
+        loop {
+            if let Some(found) = self.copy_of(key)? {
+                return Ok(Ok(found));
+            }
+            match self.flights.join(key) {
+                Part::Wait(flight) => {
+                    if let Some(value) = Arrival(flight).await {
+                        return Ok(Ok(value));
+                    }
+                }
+                Part::Compute(computing) => {
+                    if let Some(found) = self.put_since(key)? {
+                        return Ok(Ok(found));
+                    }
+                    let value: Arc<[u8]> = match compute().await {
+                        Ok(value) => value.into(),
+                        Err(error) => return Ok(Err(error)),
+                    };
+                    self.put_computed(key, &value)?;
+                    computing.end(Arc::clone(&value));
+                    return Ok(Ok(value));
+                }
+            }
+        }
+    }
+
+    /// A record may not be held while a future waits.
+    fn copy_of(&self, key: &[u8]) -> Result<Option<Arc<[u8]>>> {
+        Ok(self.get(key)?.map(|found| found[..].into()))
+    }
+
+    /// What somebody else has computed before this thread joined, and put by now. The look-up before it is counted.
+    fn put_since(&self, key: &[u8]) -> Result<Option<Arc<[u8]>>> {
+        self.pool.handle.look(|| Ok(self.operations.peek(key).map(|found| found.bytes().into())))
+    }
+
+    fn put_computed(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        match self.put(key, value) {
+            Err(Error::TooLarge { .. }) => Ok(()),
+            put => put,
+        }
+    }
+
+    /// Calls `visit` with each key and value, until it returns `false`. This is no hit. `visit` must not change the
+    /// cache. An entry that is there throughout is met; one that is moved meanwhile perhaps twice.
+    pub fn for_each(&self, mut visit: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        self.pool.handle.look(|| {
+            self.operations.for_each(&mut visit);
+            Ok(())
+        })
+    }
+
+    /// Figures of the cache.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let cache = firndex::Cache::in_memory(1 << 20)?;
+    /// cache.put("a", "1")?;
+    /// let before = cache.stats()?;
+    /// cache.get("a")?;
+    /// cache.get("b")?;
+    /// let since = cache.stats()? - before;
+    /// assert_eq!((since.hits, since.misses, since.hit_ratio()), (1, 1, 0.5));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn stats(&self) -> Result<CacheStats> {
+        self.pool.handle.look(|| Ok(self.operations.stats()))
+    }
+
+    /// Closes the cache. Dropping it does the same, and tells no error.
+    pub fn close(mut self) -> Result<()> {
+        drop(self.sweeper.take());
+        let Cache { operations, pool, .. } = self;
+        drop(operations);
+        pool.into_handle().close()
+    }
+
+    /// Removes what is over, until it is told to stop.
+    fn start_sweeper(&mut self) -> Result<()> {
+        if !self.pool.handle.is_writable() {
+            return Ok(());
+        }
+        let (operations, gate) = (self.operations.shared(), Arc::clone(self.pool.handle.gate()));
+        let sweep = move |is_stopped: &AtomicBool| {
+            // What is over can be found only where it has been counted.
+            operations.count_unless(&|| is_stopped.load(Ordering::Relaxed));
+            while !is_stopped.load(Ordering::Relaxed) {
+                park_timeout(SWEEP_EVERY);
+                // A pool that was synced stays clean: what is over is not returned anyway.
+                if let Some(_write) = gate.enter()
+                    && operations.sweep() > 0
+                {
+                    // If that fails, only a clock that is set back before the next opening brings something back.
+                    let _ = operations.record_time();
+                }
+            }
+            // How many look-ups there were is of use to nobody but those who want figures.
+            if let Some(_write) = gate.enter() {
+                let _ = operations.record_time();
+            }
+        };
+        let started = Background::start("firndex-cache", sweep);
+        let io =
+            |source| Error::Io { action: "starting the thread that removes what is over", source };
+        self.sweeper = Some(started.map_err(io)?);
+        Ok(())
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.operations.now_ms()
+    }
+
+    /// The moment so long from now, in milliseconds.
+    fn after(&self, time: Duration) -> u64 {
+        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.now_ms().saturating_add(ms).max(1)
+    }
+}
+
+/// Milliseconds since 1970; at least 1, since 0 stands for no end.
+fn ms_of(moment: SystemTime) -> u64 {
+    let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX).max(1)
+}
+
+impl From<CacheError> for Error {
+    fn from(error: CacheError) -> Self {
+        match error {
+            CacheError::KeyTooLong { found, limit } => {
+                Error::Limit(index::ItemError::KeyTooLong { found, limit })
+            }
+            CacheError::TooLarge { found, limit } => Error::TooLarge { found, limit },
+            CacheError::Space(full) => Error::PoolFull(full),
+            _ => Error::CacheHeld,
+        }
+    }
+}
+
+/// What can be asked of any pool: whether it is sound, what survives power loss, the log.
+impl Deref for Cache {
+    type Target = Pool;
+
+    fn deref(&self) -> &Pool {
+        &self.pool
+    }
+}
+
+impl std::fmt::Debug for Cache {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cache").field("entries", &self.operations.len()).finish_non_exhaustive()
+    }
+}
+
+/// The clock of a cache whose pool has recorded this time.
+fn clock_from(recorded_ms: u64) -> Arc<dyn Clock> {
+    Arc::new(CacheClock::new(System, recorded_ms))
+}
