@@ -254,7 +254,7 @@ fn states_of(calls: &[Call], key: Key) -> BTreeSet<State> {
     let mut states = BTreeSet::from([None, Some(NEVER_STORED)]);
     for call in calls.iter().filter(|call| call.key == key) {
         match call.action {
-            Action::Get | Action::Remove => {}
+            Action::Get | Action::Remove | Action::OfCache(_) => {}
             Action::Insert(value) | Action::Update(value) | Action::Upsert(value) => {
                 states.insert(Some(value));
             }
@@ -323,13 +323,14 @@ fn told(call: &Call, at: u32) -> Json {
         Action::Update(value) => ("update", None, Some(value)),
         Action::Upsert(value) => ("upsert", None, Some(value)),
         Action::Remove => ("remove", None, None),
+        Action::OfCache(_) => ("of a cache", None, None),
         Action::Exchange(expected, new) => ("exchange", expected, new),
     };
     let ended = call.ended.filter(|&(ended, _)| ended < at);
     let (found, is_full) = match ended {
         Some((_, Answer::Found(found))) => (found, false),
         Some((_, Answer::Full)) => (None, true),
-        None => (None, false),
+        Some((_, Answer::Lost)) | None => (None, false),
     };
     json!({
         "thread": call.thread,

@@ -1,7 +1,8 @@
 // Holds the lab's judge against porcupine.
 //
 // Each line of the standard input is a question: a history of one key, the state in which a crash
-// left it, and whether the judge allows that. Porcupine is asked the same, and must agree.
+// left it, and whether the judge allows that. Porcupine is asked the same, and must agree. With the
+// argument -processes the histories are those of real processes, all of which must be allowed.
 package main
 
 import (
@@ -208,8 +209,13 @@ func main() {
 	}
 	fmt.Printf("%d questions: %d allowed, %d refused; %d with calls under way, %d with calls that found no room; %d disagreements\n",
 		counts.questions, counts.allowed, counts.refused, counts.underWay, counts.full, counts.disagreements)
+	kinds := []int{counts.allowed, counts.refused, counts.underWay, counts.full}
+	if len(os.Args) > 1 && os.Args[1] == "-processes" {
+		// Real processes: each history must be allowed.
+		kinds = []int{counts.allowed}
+	}
 	isThin := false
-	for _, count := range []int{counts.allowed, counts.refused, counts.underWay, counts.full} {
+	for _, count := range kinds {
 		isThin = isThin || count < fewest
 	}
 	if isThin {

@@ -6,7 +6,8 @@
 
 use crate::history::{Action, Answer, Call, Key, Op, Program, Value, Way};
 use crate::logbook::{Base, Closed, Logbook, Moment};
-use crate::machine::{self, Access, Schedule, Stuck};
+use crate::machine::{self, Access, Remains, Schedule, Stuck};
+use crate::owners::{Owners, roles};
 use crate::subject::{Failed, PlantedFault, Setup, Subject};
 use pmem::medium::sim::{Durable, Sim};
 use pmem::sync::simulated;
@@ -33,8 +34,8 @@ struct Recorder {
     syncs: Vec<(u32, u32)>,
     /// The same for operations that may have written.
     writes: Vec<(u32, Option<u32>)>,
-    /// Operations that are under way.
-    open: usize,
+    /// Threads with an operation under way.
+    open: Vec<usize>,
     /// Moments before this one are of no interest.
     from: u32,
     /// Nor are moments before this many slices of the schedule have begun.
@@ -121,6 +122,7 @@ pub struct Execution<S> {
     pub end: u32,
     /// Every access, if they were asked for.
     pub trace: Vec<Access>,
+    _remains: Remains,
 }
 
 impl<S> Execution<S> {
@@ -168,7 +170,9 @@ pub fn prepare<S: Subject>(setup: &Setup, process: u32) -> Result<S, String> {
                     subject.help();
                     Ok(())
                 }
-                Op::Scan | Op::Seal | Op::Checkpoint(_) => Ok(()),
+                Op::Clear => subject.clear(),
+                Op::Pass => subject.pass(),
+                Op::Scan | Op::Seal | Op::Succeed | Op::Checkpoint(_) => Ok(()),
             };
             done.map_err(|failed| format!("before the history, {op}: {failed:?}"))?;
         }
@@ -193,7 +197,9 @@ pub fn run<S: Subject>(
     process: u32,
     manner: Manner<'_>,
 ) -> Result<Execution<S>, String> {
-    let subject = Arc::new(prepare::<S>(setup, process)?);
+    let owners = Owners::new(prepare::<S>(setup, process)?, process, roles(program));
+    let owners = Arc::new(owners);
+    let subject = owners.first();
     RECORDER.set(Recorder {
         from: 2 * manner.from_op as u32,
         slices_before: manner.slices_before,
@@ -203,15 +209,15 @@ pub fn run<S: Subject>(
     });
     let is_alone = program.len() == 1;
     let jobs = program.iter().enumerate().map(|(thread, ops)| {
-        let (subject, setup, ops) = (Arc::clone(&subject), Arc::clone(setup), ops.clone());
+        let (owners, setup, ops) = (Arc::clone(&owners), Arc::clone(setup), ops.clone());
         let job = move || {
             for op in &ops {
                 if !is_alone {
                     machine::begin_call();
-                    record(subject.medium());
+                    record(owners.first().medium());
                 }
-                perform(&*subject, &setup, thread, op);
-                record(subject.medium());
+                perform(&owners, &setup, thread, op);
+                record(owners.first().medium());
             }
         };
         Box::new(job) as machine::Job
@@ -222,6 +228,7 @@ pub fn run<S: Subject>(
     if result.is_ok() {
         machine::alone(process, None, || seal_last(subject.medium()));
     }
+    let (subject, process) = owners.last();
     let mut recorder = RECORDER.take();
     let (closed, unexplained) = recorder.logbook.take().map(Logbook::end).unwrap_or_default();
     let wrong = match &result {
@@ -237,11 +244,12 @@ pub fn run<S: Subject>(
         points: recorder.points,
         closed,
         accesses: result.unwrap_or_default(),
-        subject,
+        subject: Arc::clone(subject),
         process,
         wrong,
         end: recorder.time,
         trace,
+        _remains: machine::remains(),
     })
 }
 
@@ -251,24 +259,28 @@ fn changed(program: &Program) -> HashSet<Key> {
     calls.filter(|&(_, action)| action != Action::Get).map(|(key, _)| key).collect()
 }
 
-fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
+fn perform<S: Subject>(owners: &Owners<S>, setup: &Setup, thread: usize, op: &Op) {
+    let (subject, _) = owners.last();
     match op {
         Op::Seal => return seal(subject.medium()),
-        Op::Checkpoint(way) => return checkpoint(subject, setup, *way),
+        Op::Checkpoint(way) => return checkpoint(&**subject, setup, *way),
         _ => {}
     }
-    let keys = op.calls();
+    let mut keys = op.calls();
+    if let Some(action) = op.on_all() {
+        keys.extend((0..).take(setup.keys.len()).map(|key| (key, action)));
+    }
     let may_write = match op {
         Op::One(_, action) => *action != Action::Get,
         Op::Many(calls) => calls.iter().any(|(_, action)| *action != Action::Get),
-        Op::Settle | Op::Shrink | Op::Compact => true,
+        Op::Settle | Op::Shrink | Op::Compact | Op::Succeed | Op::Clear | Op::Pass => true,
         // A helper writes nothing after a sync, until others do.
         _ => false,
     };
     let (first, began, was_idle) = RECORDER.with_borrow_mut(|recorder| {
         let began = recorder.time;
-        let was_idle = recorder.open == 0;
-        recorder.open += 1;
+        let was_idle = recorder.open.is_empty();
+        recorder.open.push(thread);
         let first = recorder.calls.len();
         let call = |&(key, action)| Call { thread, key, action, began, ended: None };
         recorder.calls.extend(keys.iter().map(call));
@@ -279,19 +291,23 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
         (first, began, was_idle)
     });
     let mut scanned = None;
+    let found = |found| Some(Answer::Found(found));
     let answers = match op {
-        Op::One(key, action) => {
-            subject.call(setup, *key, *action).map(|found| vec![Answer::Found(found)])
+        Op::One(..) | Op::Many(_) if owners.is_guest(thread) => owners
+            .look_up(setup, &keys)
+            .map(|all| all.into_iter().map(|seen| seen.map(Answer::Found)).collect()),
+        Op::One(key, action) => subject.call(setup, *key, *action).map(|state| vec![found(state)]),
+        Op::Many(calls) => {
+            subject.call_many(setup, calls).map(|states| states.into_iter().map(found).collect())
         }
-        Op::Many(calls) => subject
-            .call_many(setup, calls)
-            .map(|found| found.into_iter().map(Answer::Found).collect()),
         Op::Settle => {
             subject.settle();
             Ok(Vec::new())
         }
         Op::Shrink => subject.shrink().map(|()| Vec::new()),
         Op::Compact => subject.compact().map(|()| Vec::new()),
+        Op::Clear => subject.clear().map(|()| vec![Some(Answer::Found(None)); keys.len()]),
+        Op::Pass => subject.pass().map(|()| vec![Some(Answer::Found(None)); keys.len()]),
         Op::Sync => subject.sync().map_err(Failed::Wrong).map(|()| Vec::new()),
         Op::Help => {
             subject.help();
@@ -301,6 +317,7 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
             scanned = Some(pairs);
             Vec::new()
         }),
+        Op::Succeed => owners.succeed(setup).map(|()| Vec::new()),
         Op::Seal | Op::Checkpoint(_) => Ok(Vec::new()),
     };
     let is_unsettled = *op == Op::Settle && !setup.is_tight && subject.is_resizing();
@@ -309,7 +326,14 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
     RECORDER.with_borrow_mut(|recorder| {
         let ended = recorder.time;
         recorder.time += 1;
-        recorder.open -= 1;
+        recorder.open.retain(|&of| of != thread);
+        if *op == Op::Succeed {
+            recorder.open.retain(|&of| !owners.is_killed(of));
+            let calls = recorder.calls.iter_mut().filter(|call| owners.is_killed(call.thread));
+            for call in calls.filter(|call| call.ended.is_none()) {
+                call.ended = Some((ended, Answer::Lost));
+            }
+        }
         let was_alone = was_idle && ended == began + 1;
         match op {
             Op::Sync if answers.is_ok() => recorder.syncs.push((began, ended)),
@@ -324,12 +348,16 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
         let answers = match answers {
             Ok(answers) => answers,
             Err(Failed::Full) if *op == Op::Shrink && setup.is_tight => Vec::new(),
-            Err(Failed::Full) if !keys.iter().any(|&(_, action)| setup.may_be_full(action)) => {
+            // Only what somebody else is reading or changing may keep a cache from making room.
+            Err(Failed::Full)
+                if setup.is_cache && was_alone
+                    || !keys.iter().any(|&(_, action)| setup.may_be_full(action)) =>
+            {
                 recorder.wrong.get_or_insert(format!("{op}: no room, where there should be"));
                 Vec::new()
             }
             // Some of a batch may have been done: those calls stay without an end.
-            Err(Failed::Full) if keys.len() == 1 => vec![Answer::Full],
+            Err(Failed::Full) if keys.len() == 1 => vec![Some(Answer::Full)],
             Err(Failed::Full) => Vec::new(),
             Err(Failed::Wrong(what)) => {
                 recorder.wrong.get_or_insert(format!("{op}: {what}"));
@@ -339,13 +367,19 @@ fn perform<S: Subject>(subject: &S, setup: &Setup, thread: usize, op: &Op) {
         for (call, answer) in
             recorder.calls[first..].iter_mut().filter(|call| call.began == began).zip(answers)
         {
-            call.ended = Some((ended, answer));
+            call.ended = answer.map(|answer| (ended, answer));
         }
         if let Some(pairs) = &scanned {
-            if let Err(what) = judge_scan::<S>(setup, &recorder.changed, pairs, was_alone) {
+            let is_judged = !setup.is_cache;
+            if is_judged
+                && let Err(what) = judge_scan::<S>(setup, &recorder.changed, pairs, was_alone)
+            {
                 recorder.wrong.get_or_insert(format!("{op}: {what}"));
             }
-            let states = states_seen(setup, &recorder.changed, pairs, was_alone);
+            let states = match is_judged {
+                true => states_seen(setup, &recorder.changed, pairs, was_alone),
+                false => pairs.iter().map(|&(key, value)| (key, Some(value))).collect(),
+            };
             recorder.calls.extend(states.into_iter().map(|(key, found)| Call {
                 thread,
                 key,

@@ -1,5 +1,6 @@
 //! Chooses programs: all short ones, and many long ones.
 
+use crate::cache_calls;
 use crate::history::Way;
 use crate::history::{Action, Key, Op, Program, Value};
 use crate::interleave::random_points;
@@ -14,6 +15,9 @@ const FIRST_VALUE: Value = 4;
 
 /// Every operation of an exhaustive history, at a position that decides what it stores.
 pub fn alphabet(setup: &Setup, position: usize) -> Vec<Op> {
+    if setup.is_cache {
+        return cache_calls::alphabet(setup, position);
+    }
     let value = FIRST_VALUE + position as Value;
     let keys = 0..setup.free_keys.min(2) as Key;
     let single = keys.clone().flat_map(|key| {
@@ -69,6 +73,9 @@ pub fn exhaustive<S: Subject>(
 
 /// A random operation, mostly on the free keys; `value` is unique in its program.
 fn random_op(setup: &Setup, value: Value, random: &mut Random) -> Op {
+    if setup.is_cache {
+        return cache_calls::random_op(setup, value, random);
+    }
     // Now and then one that is there to fill the table: what moves is mostly one of those.
     let keys = if random.index(6) == 0 { setup.keys.len() } else { setup.free_keys };
     let key = random.index(keys) as Key;

@@ -27,6 +27,22 @@ pub enum Action {
     Remove,
     /// Replaces the first state by the second.
     Exchange(Option<Value>, Option<Value>),
+    /// What only caches do.
+    OfCache(CacheAction),
+}
+
+/// What only caches do, as one key sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CacheAction {
+    /// Lets the value end when time passes next, or never.
+    Touch {
+        /// Whether it ends.
+        ends: bool,
+    },
+    /// All is removed.
+    Clear,
+    /// Time passes: what was to end is over.
+    Pass,
 }
 
 impl Action {
@@ -55,6 +71,10 @@ impl fmt::Display for Action {
             Action::Exchange(expected, new) => {
                 write!(f, "exchange {} for {}", state(expected), state(new))
             }
+            Action::OfCache(CacheAction::Touch { ends: true }) => write!(f, "touch, to end"),
+            Action::OfCache(CacheAction::Touch { ends: false }) => write!(f, "touch, for ever"),
+            Action::OfCache(CacheAction::Clear) => write!(f, "clear"),
+            Action::OfCache(CacheAction::Pass) => write!(f, "time passes"),
         }
     }
 }
@@ -89,8 +109,15 @@ pub enum Op {
     Help,
     /// Closes an epoch of the line log.
     Seal,
+    /// Kills the owner and recovers the pool as the next one, beside the guests: the threads that only look keys up.
+    /// They do so in what the former owner showed, and ask the next one.
+    Succeed,
     /// Makes a checkpoint, to which the line log's later cuts belong.
     Checkpoint(Way),
+    /// Removes everything from a cache.
+    Clear,
+    /// Lets time pass: what a cache has that was to end is over.
+    Pass,
 }
 
 impl Op {
@@ -100,6 +127,15 @@ impl Op {
             Op::One(key, action) => vec![(*key, *action)],
             Op::Many(calls) => calls.clone(),
             _ => Vec::new(),
+        }
+    }
+
+    /// What it does to every key there is, if it does.
+    pub(crate) fn on_all(&self) -> Option<Action> {
+        match self {
+            Op::Clear => Some(Action::OfCache(CacheAction::Clear)),
+            Op::Pass => Some(Action::OfCache(CacheAction::Pass)),
+            _ => None,
         }
     }
 }
@@ -120,8 +156,11 @@ impl fmt::Display for Op {
             Op::Sync => write!(f, "sync"),
             Op::Help => write!(f, "help"),
             Op::Seal => write!(f, "seal"),
+            Op::Succeed => write!(f, "succeed"),
             Op::Checkpoint(Way::Up) => write!(f, "checkpoint"),
             Op::Checkpoint(Way::Down) => write!(f, "checkpoint from the end"),
+            Op::Clear => write!(f, "clear"),
+            Op::Pass => write!(f, "time passes"),
         }
     }
 }
@@ -136,6 +175,8 @@ pub enum Answer {
     Found(Option<Value>),
     /// There was no room; nothing was changed.
     Full,
+    /// None: its process was killed. From then on nothing changes whether it has happened.
+    Lost,
 }
 
 /// An operation on one key as it happened. Moments are positions in the sequence of all
@@ -162,6 +203,7 @@ impl fmt::Display for Call {
             Some((at, Answer::Found(Some(value)))) => write!(f, " to {at}, found {value}"),
             Some((at, Answer::Found(None))) => write!(f, " to {at}, found nothing"),
             Some((at, Answer::Full)) => write!(f, " to {at}, found no room"),
+            Some((at, Answer::Lost)) => write!(f, ", lost with its process by {at}"),
             None => write!(f, ", under way"),
         }
     }

@@ -165,7 +165,7 @@ fn only_adds(program: &Program, resize_at: f64) -> bool {
         for (key, action) in op.calls() {
             match action {
                 Action::Get => {}
-                Action::Remove | Action::Exchange(..) => return false,
+                Action::Remove | Action::Exchange(..) | Action::OfCache(_) => return false,
                 _ => added.push((key, thread)),
             }
         }

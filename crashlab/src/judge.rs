@@ -2,7 +2,8 @@
 //!
 //! A crash at some moment is explained if there is an order of calls that respects real time and ends in the recovered
 //! state. The order must contain the calls on the key that had returned by then, with their answers, and may contain
-//! any of those under way. Keys are independent, so each is judged alone.
+//! any of those under way. A call that was lost with its process may be in it, before what began after that. Keys are
+//! independent, so each is judged alone.
 
 use crate::history::{Action, Answer, Call, Key, Value};
 use std::collections::HashSet;
@@ -19,8 +20,13 @@ pub fn allowed(
         calls.iter().filter(|call| call.key == key && call.began < at).collect();
     assert!(calls.len() < 32, "too many calls on one key to judge");
     let returned_by = |call: &Call| call.ended.filter(|&(ended, _)| ended < at);
+    let lost_by = |call: &Call| match returned_by(call) {
+        Some((ended, Answer::Lost)) => Some(ended),
+        _ => None,
+    };
+    let must = |call: &Call| returned_by(call).filter(|_| lost_by(call).is_none());
     let required = (0..calls.len())
-        .filter(|&index| returned_by(calls[index]).is_some())
+        .filter(|&index| must(calls[index]).is_some())
         .fold(0u32, |mask, index| mask | 1 << index);
     let mut states = HashSet::new();
     let mut seen = HashSet::from([(0u32, initial)]);
@@ -38,11 +44,16 @@ pub fn allowed(
                     && before.action != Action::Get
             };
             let comes_too_early = calls.iter().enumerate().any(|(other, before)| {
-                let has_ended = returned_by(before).is_some_and(|(ended, _)| ended < call.began);
+                let has_ended = must(before).is_some_and(|(ended, _)| ended < call.began);
                 done & 1 << other == 0 && (has_ended || is_entry_before(other, before))
             });
+            let comes_too_late = lost_by(call).is_some_and(|lost| {
+                let is_later =
+                    |(index, later): (usize, &&Call)| done & 1 << index != 0 && later.began > lost;
+                calls.iter().enumerate().any(is_later)
+            });
             let next = match returned_by(call) {
-                _ if comes_too_early => continue,
+                _ if comes_too_early || comes_too_late => continue,
                 Some((_, Answer::Found(found))) if found != state => continue,
                 Some((_, Answer::Full)) => state,
                 _ => call.action.apply(state),
@@ -112,6 +123,17 @@ mod tests {
         assert_eq!(states(&batch([Some(2), None]), 9), []);
         // Cut, it has done some of it from its beginning on.
         assert_eq!(states(&batch([None, Some(1)]), 1), [None, Some(1), Some(2)]);
+    }
+
+    #[test]
+    fn a_lost_call_has_happened_before_what_began_later_or_not_at_all() {
+        let lost = Call { ended: Some((3, Answer::Lost)), ..call(Action::Insert(1), 0, None) };
+        let get = |began, found| call(Action::Get, began, Some((began + 1, found)));
+        assert_eq!(states(std::slice::from_ref(&lost), 9), [None, Some(1)]);
+        assert_eq!(states(&[lost.clone(), get(1, None)], 9), [None, Some(1)]);
+        assert_eq!(states(&[lost.clone(), get(4, None)], 9), [None]);
+        assert_eq!(states(&[lost.clone(), get(4, Some(1))], 9), [Some(1)]);
+        assert_eq!(states(&[lost, get(4, None), get(6, Some(1))], 9), []);
     }
 
     #[test]

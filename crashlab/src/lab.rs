@@ -8,6 +8,7 @@ use crate::history::{Call, Program, Value};
 use crate::images::{Image, Images, missing};
 use crate::judge;
 use crate::logbook::Closed;
+use crate::losing;
 use crate::machine::{self, Schedule};
 use crate::owed::{Contents, Owed};
 pub use crate::report::Counters;
@@ -214,7 +215,10 @@ impl<S: Subject> Lab<S> {
 
     fn owed(&self, calls: &[Call], at: u32) -> Owed {
         let states = (0..).zip(&self.initial);
-        let states = states.map(|(key, &initial)| judge::allowed(calls, key, initial, at));
+        let states = states.map(|(key, &initial)| match self.setup.is_cache {
+            true => losing::allowed(calls, key, initial, at, self.setup.has_room),
+            false => judge::allowed(calls, key, initial, at),
+        });
         Owed { states: states.collect(), may_be_missing: false }
     }
 

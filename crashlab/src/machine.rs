@@ -107,6 +107,10 @@ struct Running {
     left: Cell<u64>,
     accesses: Cell<u64>,
     slices_begun: Cell<usize>,
+    /// Threads of killed processes, a bit each.
+    killed: Cell<u64>,
+    /// Whether the running coroutine is one of those, and gives back what its thread had.
+    is_remains: Cell<bool>,
     yielded: Cell<Yielded>,
     is_traced: Cell<bool>,
     trace: RefCell<Vec<Access>>,
@@ -120,6 +124,8 @@ thread_local! {
             left: Cell::new(0),
             accesses: Cell::new(0),
             slices_begun: Cell::new(0),
+            killed: Cell::new(0),
+            is_remains: Cell::new(false),
             yielded: Cell::new(Yielded::Done),
             is_traced: Cell::new(false),
             trace: RefCell::new(Vec::new()),
@@ -127,6 +133,8 @@ thread_local! {
             panic: RefCell::new(None),
         }
     };
+    /// Of the run that ended last.
+    static REMAINS: RefCell<Remains> = RefCell::default();
     /// Coroutines without a job, to be used again.
     static IDLE: RefCell<Vec<Coroutine>> = const { RefCell::new(Vec::new()) };
 }
@@ -179,6 +187,41 @@ const LIVELOCK: &str = "an operation does not come to an end";
 fn give_way(running: &Running, yielded: Yielded) {
     running.yielded.set(yielded);
     generator::yield_with(());
+    if running.is_remains.get() && yielded != Yielded::Done {
+        // No panic: nothing is wrong, and nobody is told.
+        std::panic::resume_unwind(Box::new(()));
+    }
+}
+
+/// Kills the process of the threads for which `is_its`: they do nothing any more. Memory keeps what they have stored.
+pub fn kill(threads: usize, is_its: impl Fn(usize) -> bool) {
+    hook(Event::Access(0, Touch::Modifies));
+    for thread in (0..threads).filter(|&thread| is_its(thread)) {
+        simulated::show(thread);
+        RUNNING.with(|running| running.killed.set(running.killed.get() | 1 << thread));
+    }
+}
+
+/// What killed threads had. To be dropped when nobody looks at the memory any more: that stores there.
+#[derive(Default)]
+pub struct Remains(Vec<(usize, Coroutine)>);
+
+impl Drop for Remains {
+    fn drop(&mut self) {
+        for (thread, mut coroutine) in self.0.drain(..) {
+            // In no process of the machine: handles then close nothing.
+            let context = Context { hook: Some(hook), thread, process: 0, delays: false };
+            let outer = simulated::enter(context);
+            RUNNING.with(|running| running.is_remains.set(true));
+            coroutine.resume();
+            RUNNING.with(|running| {
+                running.is_remains.set(false);
+                running.panic.take();
+            });
+            simulated::enter(outer);
+            IDLE.with_borrow_mut(|idle| idle.push(coroutine));
+        }
+    }
 }
 
 fn coroutine() -> Coroutine {
@@ -277,21 +320,27 @@ pub fn run(
             coroutine: IDLE.with_borrow_mut(Vec::pop).unwrap_or_else(coroutine),
             is_done: false,
             accesses: 0,
+            process,
         })
         .collect();
     RUNNING.with(|running| {
         running.accesses.set(0);
         running.slices_begun.set(0);
+        running.killed.set(0);
         running.panic.replace(None);
     });
     let before = sim::set_on_fence(Some(on_fence));
-    let result = drive(&mut threads, process, schedule);
+    let result = drive(&mut threads, schedule);
     simulated::show_all();
     sim::set_on_fence(before);
     let accesses = threads.iter().map(|thread| thread.accesses).collect();
-    for thread in threads {
-        if thread.is_done {
+    for (index, thread) in threads.into_iter().enumerate() {
+        if thread.is_done || thread.job.is_some() {
             IDLE.with_borrow_mut(|idle| idle.push(thread.coroutine));
+        } else if result.is_ok() {
+            REMAINS.with_borrow_mut(|Remains(all)| {
+                all.push((index, thread.coroutine));
+            });
         } else {
             // Stuck in the middle of an operation: its stack is not unwound, since what is on it
             // belongs to a machine that has stopped.
@@ -306,6 +355,13 @@ struct Thread {
     coroutine: Coroutine,
     is_done: bool,
     accesses: u64,
+    /// The one that it belongs to by now.
+    process: u32,
+}
+
+/// What the threads had that were killed in the last run.
+pub fn remains() -> Remains {
+    REMAINS.take()
 }
 
 /// Slices of the schedule that have begun in the run that is under way.
@@ -313,24 +369,29 @@ pub fn slices_begun() -> usize {
     RUNNING.with(|running| running.slices_begun.get())
 }
 
-fn drive(threads: &mut [Thread], process: u32, schedule: &Schedule) -> Result<(), Stuck> {
+fn is_killed(thread: usize) -> bool {
+    RUNNING.with(|running| running.killed.get() & 1 << thread != 0)
+}
+
+fn drive(threads: &mut [Thread], schedule: &Schedule) -> Result<(), Stuck> {
     let mut slices = schedule.slices.iter();
     let mut current = 0;
     let mut waits = 0;
-    while threads.iter().any(|thread| !thread.is_done) {
+    let goes_on = |(index, thread): (usize, &Thread)| !thread.is_done && !is_killed(index);
+    while threads.iter().enumerate().any(goes_on) {
         let mut budget = u64::MAX;
         if let Some(slice) = slices.next() {
             current = slice.thread;
             budget = slice.accesses;
             RUNNING.with(|running| running.slices_begun.set(running.slices_begun.get() + 1));
         }
-        if threads[current].is_done {
+        if threads[current].is_done || is_killed(current) {
             current = (current + 1) % threads.len();
             continue;
         }
         let thread = &mut threads[current];
-        let context =
-            Context { hook: Some(hook), thread: current, process, delays: schedule.delays };
+        let (process, delays) = (thread.process, schedule.delays);
+        let context = Context { hook: Some(hook), thread: current, process, delays };
         let (yielded, accesses) = RUNNING.with(|running| {
             if let Some(job) = thread.job.take() {
                 running.job.replace(Some(job));
@@ -338,7 +399,7 @@ fn drive(threads: &mut [Thread], process: u32, schedule: &Schedule) -> Result<()
             running.left.set(budget);
             let outer = simulated::enter(context);
             thread.coroutine.resume();
-            simulated::enter(outer);
+            thread.process = simulated::enter(outer).process;
             (running.yielded.get(), budget - running.left.get())
         });
         thread.accesses += accesses;

@@ -20,6 +20,17 @@ impl Owed {
         Owed { states, may_be_missing: false }
     }
 
+    /// Of what is there any may have gone.
+    pub(crate) fn at_most(contents: &[Option<Value>]) -> Owed {
+        let states = contents.iter().map(|&state| HashSet::from([None, state])).collect();
+        Owed { states, may_be_missing: false }
+    }
+
+    /// Whether these are allowed.
+    pub(crate) fn allows(&self, contents: &[Option<Value>]) -> bool {
+        contents.iter().zip(&self.states).all(|(state, allowed)| allowed.contains(state))
+    }
+
     /// A hash of everything.
     pub(crate) fn hash(&self) -> u64 {
         let states = self.states.iter().map(|states| {

@@ -4,10 +4,13 @@ use crate::arena::{Arena, Effort, arenas_of};
 use crate::boundaries::{
     alone_in, directed, interleaved, shared_after, syncing, writers_of_the_heap,
 };
+use crate::engines::{guests, successions};
 use crate::history::{Action, Op};
-use crate::subject::{BaselineSubject, HeapSubject, PoolSubject, Setup, ThreadedSubject};
+use crate::subject::{
+    BaselineSubject, CacheSubject, HeapSubject, PoolSubject, Setup, ThreadedSubject,
+};
 use crate::trial::Directed;
-use crate::{deep, logged, setups};
+use crate::{cached, deep, logged, setups};
 use engines::Engine;
 
 /// What a campaign crashes.
@@ -23,6 +26,10 @@ pub enum Target {
     Threaded,
     /// The pool, the heap and every engine with a line log, which alone survives.
     Log,
+    /// What guests see of tables and stores.
+    Guests,
+    /// The cache.
+    Cache,
     /// An engine, as a table and as a store.
     Engine(Engine),
 }
@@ -31,10 +38,18 @@ impl Target {
     /// All of them.
     pub fn all() -> Vec<Target> {
         let engines = Engine::ALL.iter().copied().map(Target::Engine);
-        [Target::Pool, Target::Heap, Target::Baselines, Target::Threaded, Target::Log]
-            .into_iter()
-            .chain(engines)
-            .collect()
+        [
+            Target::Pool,
+            Target::Heap,
+            Target::Baselines,
+            Target::Threaded,
+            Target::Log,
+            Target::Guests,
+            Target::Cache,
+        ]
+        .into_iter()
+        .chain(engines)
+        .collect()
     }
 
     /// Its name on the command line.
@@ -45,6 +60,8 @@ impl Target {
             Target::Baselines => BaselineSubject::NAME,
             Target::Threaded => ThreadedSubject::NAME,
             Target::Log => "log",
+            Target::Guests => "guests",
+            Target::Cache => CacheSubject::NAME,
             Target::Engine(engine) => engine.name(),
         }
     }
@@ -72,6 +89,8 @@ impl Target {
             },
             Target::Threaded => Effort::OF_ENGINE,
             Target::Log => logged::EFFORT,
+            Target::Guests => guests::EFFORT,
+            Target::Cache => cached::EFFORT,
             Target::Engine(engine) => crate::engines::effort(engine),
         }
     }
@@ -108,6 +127,10 @@ impl Target {
                 all
             }
             Target::Log => logged::histories(),
+            Target::Guests => {
+                guests::histories().into_iter().chain(successions::histories()).collect()
+            }
+            Target::Cache => cached::histories(),
             Target::Engine(engine) => crate::engines::histories(engine),
         }
     }
@@ -124,6 +147,8 @@ impl Target {
                 .chain(arenas_of::<ThreadedSubject>(setups::threaded::threaded_alone()))
                 .collect(),
             Target::Log => logged::arenas(),
+            Target::Guests => guests::arenas(),
+            Target::Cache => arenas_of::<CacheSubject>(cached::setups()).collect(),
             Target::Engine(engine) => crate::engines::arenas(engine),
         }
     }

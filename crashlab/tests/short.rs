@@ -65,6 +65,11 @@ fn what_a_line_log_leaves_survives() {
     crash(Target::Log);
 }
 
+#[test]
+fn what_guests_see_survives() {
+    crash(Target::Guests);
+}
+
 macro_rules! engines_survive {
     ($($engine:ident $module:ident,)+) => {
         $(mod $module {

@@ -64,3 +64,11 @@ macro_rules! of_engines {
     };
 }
 for_each_engine!(of_engines);
+
+macro_rules! of_the_preferred {
+    ($engine:ident $module:ident, $($others:tt)*) => {
+        // The one that shows guests what it has.
+        pub(crate) use $module::{guests, successions};
+    };
+}
+for_each_engine!(of_the_preferred);

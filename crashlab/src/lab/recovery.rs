@@ -178,6 +178,7 @@ impl<S: Subject> Lab<S> {
             let index = usize::from(key);
             let action = match contents[index] {
                 Some(_) => Action::Remove,
+                None if setup.is_cache => Action::Upsert(PROBE),
                 None => Action::Insert(PROBE),
             };
             let op = Op::One(key, action);
@@ -193,11 +194,11 @@ impl<S: Subject> Lab<S> {
             let during = COLLECTED.take();
             let before = contents.clone();
             match called {
-                Ok(Ok(found)) if found == contents[index] => {
+                Ok(Ok(found)) if found == contents[index] || setup.is_cache => {
                     contents[index] = action.apply(found);
                 }
                 Ok(Ok(found)) => return trouble(format!("it finds {found:?}")),
-                Ok(Err(Failed::Full)) if setup.may_be_full(action) => {}
+                Ok(Err(Failed::Full)) if setup.may_be_full(action) && !setup.is_cache => {}
                 Ok(Err(Failed::Full)) => return trouble("no room, where there should be".into()),
                 Ok(Err(Failed::Wrong(what))) => return trouble(what),
                 Err(panic) => return trouble(format!("panic: {panic}")),
@@ -206,9 +207,13 @@ impl<S: Subject> Lab<S> {
                 continue;
             }
             let may_be_missing = setup.is_mapped;
-            let mut either = Owed { may_be_missing, ..Owed::exactly(&before) };
+            let exactly = |contents: &[Option<Value>]| match setup.is_cache {
+                true => Owed { may_be_missing, ..Owed::at_most(contents) },
+                false => Owed { may_be_missing, ..Owed::exactly(contents) },
+            };
+            let mut either = exactly(&before);
             either.states[index].insert(contents[index]);
-            let after = Owed { may_be_missing, ..Owed::exactly(&contents) };
+            let after = exactly(&contents);
             let steps = during.iter().map(|durable| (durable.clone(), &either));
             for (durable, owed) in steps.chain([(subject.medium().durable(), &after)]) {
                 let mut random = Random::new(durable.sum);
@@ -235,6 +240,7 @@ impl<S: Subject> Lab<S> {
         });
         let what = match looked.unwrap_or_else(|panic| Err(format!("panic: {panic}"))) {
             Ok(found) if found == contents => return None,
+            Ok(found) if setup.is_cache && Owed::at_most(&contents).allows(&found) => return None,
             Ok(found) => format!("used after recovery, it holds {found:?}, expected {contents:?}"),
             Err(what) => format!("used after recovery: {what}"),
         };

@@ -91,6 +91,7 @@ impl Subject for BaselineSubject {
                 found => found,
             },
             Action::Remove => table.remove(key),
+            Action::OfCache(_) => return Err(Failed::of_cache(action)),
             Action::Exchange(expected, new) => {
                 let found = table.get(key);
                 match (found.map(value_of).transpose()? == expected, found, new) {

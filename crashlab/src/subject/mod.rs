@@ -2,6 +2,7 @@
 //! same small face.
 
 mod baseline;
+mod cache;
 mod heap;
 mod lines;
 mod locked;
@@ -11,6 +12,7 @@ mod table;
 mod threaded;
 
 pub use baseline::BaselineSubject;
+pub use cache::CacheSubject;
 pub use heap::HeapSubject;
 pub use lines::LinesSubject;
 pub use locked::LockedSubject;
@@ -20,12 +22,13 @@ pub use table::{LongKey, LongTableSubject, LongValue, PairsSubject, TableSubject
 pub use threaded::ThreadedSubject;
 
 use crate::history::{Action, Key, Op, Value};
-use engines::{Engine, Settings};
+use engines::{Engine, PreferredSight, Settings};
 use index::Unfinished;
 use pmem::line_log::LineLog;
 use pmem::medium::sim::{Durable, Sim};
 use pmem::pool::Spec;
 use pmem::superblock::{ENGINE_PARAMS, Place, PoolKind};
+use pmem::view::View;
 use pmem::{OpenError, Pool, SpaceError};
 use std::sync::Arc;
 
@@ -81,6 +84,14 @@ pub struct Setup {
     pub keeps_all: bool,
     /// Whether a line log is all that survives a history.
     pub is_logged: bool,
+    /// Whether look-ups are those of a guest, on an engine that shows what it has.
+    pub is_shown: bool,
+    /// Whether it is a cache: what it has may go at any time.
+    pub is_cache: bool,
+    /// Whether there is room for all that a history puts into a cache.
+    pub has_room: bool,
+    /// So many bytes less a cache may have from its first opening on.
+    pub cut_bytes: u64,
     /// A fault planted above the pool, to see whether the lab notices.
     pub fault: Option<PlantedFault>,
 }
@@ -119,6 +130,10 @@ impl Default for Setup {
             is_mapped: false,
             keeps_all: false,
             is_logged: false,
+            is_shown: false,
+            is_cache: false,
+            has_room: false,
+            cut_bytes: 0,
             fault: None,
         }
     }
@@ -177,7 +192,11 @@ impl Setup {
     /// What is on trial, in words.
     pub(crate) fn subject<S: Subject>(&self) -> String {
         let name = S::name(self);
-        if self.is_logged { format!("logged {name}") } else { name }
+        match self {
+            Setup { is_logged: true, .. } => format!("logged {name}"),
+            Setup { is_shown: true, .. } => format!("guests' {name}"),
+            _ => name,
+        }
     }
 
     /// The number of a key.
@@ -229,6 +248,7 @@ impl Setup {
             recovery_threads: self.recovery_threads,
             refills_cache: self.has_helper,
             built_at_once_max: if self.is_reopened { 0 } else { u64::MAX },
+            is_shown: self.is_shown,
             ..Settings::default()
         }
     }
@@ -282,6 +302,13 @@ pub enum Failed {
     Full,
     /// It should not have failed.
     Wrong(String),
+}
+
+impl Failed {
+    /// Asked of what is no cache.
+    fn of_cache(action: Action) -> Failed {
+        Failed::Wrong(format!("{action}: that is for caches"))
+    }
 }
 
 impl From<SpaceError> for Failed {
@@ -344,6 +371,11 @@ pub trait Subject: Send + Sync + Sized + 'static {
         calls.iter().map(|&(key, action)| self.call(setup, key, action)).collect()
     }
 
+    /// What a guest finds of some keys in what is shown. `None`: it cannot tell.
+    fn see(&self, _setup: &Setup, keys: &[Key]) -> Result<Vec<Option<Option<Value>>>, Failed> {
+        Ok(vec![None; keys.len()])
+    }
+
     /// One round of a helper.
     fn help(&self) {}
 
@@ -372,6 +404,16 @@ pub trait Subject: Send + Sync + Sized + 'static {
 
     /// Halves what can be halved.
     fn shrink(&self) -> Result<(), Failed> {
+        Ok(())
+    }
+
+    /// Removes everything.
+    fn clear(&self) -> Result<(), Failed> {
+        Ok(())
+    }
+
+    /// Lets time pass.
+    fn pass(&self) -> Result<(), Failed> {
         Ok(())
     }
 
@@ -411,6 +453,11 @@ pub trait Subject: Send + Sync + Sized + 'static {
         }
         Ok(scanned)
     }
+}
+
+/// What a guest sees by this view of a pool.
+fn sight(pool: &Arc<Pool<Sim>>, view: Arc<View>) -> Result<PreferredSight<Sim>, Refusal> {
+    PreferredSight::open(Arc::clone(pool), view).map_err(Refusal::Wrong)
 }
 
 /// Opens a pool to read what is in it, in the first boot after the histories'.

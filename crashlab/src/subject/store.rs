@@ -1,9 +1,12 @@
 //! A store of bytes: items in the heap behind an engine, or in an engine that keeps bytes itself.
 
-use super::{Failed, HASH_SEED, Refusal, Setup, Subject, place, read_only, spec, sync, verdict};
+use super::{
+    Failed, HASH_SEED, Refusal, Setup, Subject, place, read_only, sight, spec, sync, verdict,
+};
 use crate::history::{Action, Key, Value};
+use engines::PreferredSight;
 use index::hash::Hasher;
-use index::{ItemError, Record, Records};
+use index::{Copied, ItemError, Record, Records, SeenItems};
 use pmem::Pool;
 use pmem::medium::sim::Sim;
 use pmem::pool::Spec;
@@ -14,6 +17,8 @@ use std::sync::Arc;
 pub struct StoreSubject {
     records: Box<dyn Records>,
     pool: Arc<Pool<Sim>>,
+    /// What a guest sees of it.
+    seen: Option<SeenItems<PreferredSight<Sim>, Sim>>,
 }
 
 /// The bytes that a value stands for.
@@ -60,7 +65,26 @@ impl StoreSubject {
         if setup.has_helper {
             records.expect_help();
         }
-        Ok(StoreSubject { records, pool })
+        let seen = records.view().map(|view| sight(&pool, view)).transpose()?;
+        let seen = seen.map(|sight| SeenItems::new(sight, Arc::clone(&pool), hasher));
+        Ok(StoreSubject { records, pool, seen })
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Record<'_>>, ItemError> {
+        match self.seen.as_ref().and_then(|seen| seen.get(key)) {
+            Some(copied) => Ok(copied.map(Record::copied)),
+            None => self.records.get(key),
+        }
+    }
+
+    fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'_>>>, ItemError> {
+        let Some(seen) = &self.seen else { return self.records.get_many(keys) };
+        let all = seen.get_many(keys).into_iter().zip(keys);
+        all.map(|(copied, key)| match copied {
+            Some(copied) => Ok(copied.map(Record::copied)),
+            None => self.records.get(key),
+        })
+        .collect()
     }
 }
 
@@ -108,7 +132,7 @@ impl Subject for StoreSubject {
     fn call(&self, setup: &Setup, key: Key, action: Action) -> Result<Option<Value>, Failed> {
         let key = &setup.keys[usize::from(key)].to_le_bytes();
         if action == Action::Get {
-            return found(setup, self.records.get(key)?);
+            return found(setup, self.get(key)?);
         }
         let bytes = |value| bytes_of(setup, value);
         let _write = self.pool.write().map_err(|error| Failed::Wrong(error.to_string()))?;
@@ -118,6 +142,7 @@ impl Subject for StoreSubject {
             Action::Update(value) => self.records.update(key, &bytes(value))?,
             Action::Upsert(value) => self.records.upsert(key, &bytes(value))?,
             Action::Remove => self.records.remove(key)?,
+            Action::OfCache(_) => return Err(Failed::of_cache(action)),
             Action::Exchange(expected, new) => {
                 let (old, new) = (expected.map(bytes), new.map(bytes));
                 match self.records.compare_exchange(key, old.as_deref(), new.as_deref())? {
@@ -156,13 +181,25 @@ impl Subject for StoreSubject {
                 self.records.upsert_many(&pairs)?
             }
             Some((_, Action::Remove)) => self.records.remove_many(&keys)?,
-            Some((_, Action::Get)) => self.records.get_many(&keys)?,
+            Some((_, Action::Get)) => self.get_many(&keys)?,
             _ => {
                 drop(_write);
                 return calls.iter().map(|&(key, action)| self.call(setup, key, action)).collect();
             }
         };
         records.into_iter().map(|record| found(setup, record)).collect()
+    }
+
+    fn see(&self, setup: &Setup, keys: &[Key]) -> Result<Vec<Option<Option<Value>>>, Failed> {
+        let Some(seen) = &self.seen else { return Ok(vec![None; keys.len()]) };
+        let keys: Vec<[u8; 8]> =
+            keys.iter().map(|&key| setup.keys[usize::from(key)].to_le_bytes()).collect();
+        let all = match &keys[..] {
+            [key] => vec![seen.get(key)],
+            _ => seen.get_many(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>()),
+        };
+        let value = |copied: Copied| found(setup, copied.map(Record::copied));
+        all.into_iter().map(|copied| copied.map(value).transpose()).collect()
     }
 
     fn help(&self) {

@@ -1,9 +1,10 @@
 //! A table on an engine: of words, or of pairs of several words.
 
-use super::{Failed, Refusal, Setup, Subject, place, read_only, spec, sync, verdict};
+use super::{Failed, Refusal, Setup, Subject, place, read_only, sight, spec, sync, verdict};
 use crate::history::{Action, Key, Value};
+use engines::PreferredSight;
 use engines::engine::as_pairs;
-use index::{Fixed, Index, is_same};
+use index::{Fixed, Index, Sight, is_same};
 use pmem::medium::sim::Sim;
 use pmem::pool::Spec;
 use pmem::superblock::PoolKind;
@@ -14,6 +15,8 @@ use std::sync::Arc;
 pub struct PairsSubject<K: Fixed, V: Fixed> {
     index: Box<dyn Index<K, V>>,
     pool: Arc<Pool<Sim>>,
+    /// What a guest sees of a table of words.
+    sight: Option<PreferredSight<Sim>>,
 }
 
 /// `Table<u64, u64>`.
@@ -66,7 +69,33 @@ impl<K: Fixed, V: Fixed> PairsSubject<K, V> {
         if setup.has_helper {
             index.expect_help();
         }
-        Ok(PairsSubject { index, pool })
+        let sight = index.view().map(|view| sight(&pool, view)).transpose()?;
+        Ok(PairsSubject { index, pool, sight })
+    }
+
+    /// What a guest finds; `None` if there is none, or if it has to ask.
+    fn seen(&self, key: K) -> Option<Option<V>> {
+        let found = self.sight.as_ref()?.get(key.word(0))?;
+        Some(found.map(|word| V::of_words(|_| word)))
+    }
+
+    /// The same of several keys; `None` if it has to ask for all of them.
+    fn many_seen(&self, keys: &[K]) -> Option<Vec<Option<Option<V>>>> {
+        let sight = self.sight.as_ref()?;
+        let look = sight.look()?;
+        let words: Vec<u64> = keys.iter().map(|key| key.word(0)).collect();
+        let mut seen = vec![None; keys.len()];
+        sight.search_many(look, &words, &mut seen);
+        let value = |word: u64| V::of_words(|_| word);
+        let values = seen.into_iter().map(|found| found.map(|word| word.map(value)));
+        sight.is_as(look).then(|| values.collect())
+    }
+
+    fn get_many(&self, keys: &[K], found: &mut [Option<V>]) {
+        let Some(seen) = self.many_seen(keys) else { return self.index.get_many(keys, found) };
+        for ((seen, &key), found) in seen.into_iter().zip(keys).zip(found) {
+            *found = seen.unwrap_or_else(|| self.index.get(key));
+        }
     }
 }
 
@@ -166,7 +195,7 @@ impl<K: Fixed, V: Fixed> Subject for PairsSubject<K, V> {
     fn call(&self, setup: &Setup, key: Key, action: Action) -> Result<Option<Value>, Failed> {
         let key: K = lengthened(setup.keys[usize::from(key)]);
         if action == Action::Get {
-            return known_value(self.index.get(key));
+            return known_value(self.seen(key).unwrap_or_else(|| self.index.get(key)));
         }
         let _write = self.pool.write().map_err(|error| Failed::Wrong(error.to_string()))?;
         let found = match action {
@@ -175,6 +204,7 @@ impl<K: Fixed, V: Fixed> Subject for PairsSubject<K, V> {
             Action::Update(new) => self.index.update(key, value(new))?,
             Action::Upsert(new) => self.index.upsert(key, value(new))?,
             Action::Remove => self.index.remove(key)?,
+            Action::OfCache(_) => return Err(Failed::of_cache(action)),
             Action::Exchange(expected, new) => {
                 let expected = expected.map(value);
                 match self.index.compare_exchange(key, expected, new.map(value))? {
@@ -198,13 +228,23 @@ impl<K: Fixed, V: Fixed> Subject for PairsSubject<K, V> {
             .transpose()?;
         let mut found = vec![None; calls.len()];
         match Batch::of(setup, calls) {
-            Batch::Get(keys) => self.index.get_many(&keys, &mut found),
+            Batch::Get(keys) => self.get_many(&keys, &mut found),
             Batch::Insert(pairs) => self.index.insert_many(&pairs, &mut found)?,
             Batch::Upsert(pairs) => self.index.upsert_many(&pairs, &mut found)?,
             Batch::Remove(keys) => self.index.remove_many(&keys, &mut found)?,
             Batch::Exchange(changes) => self.index.compare_exchange_many(&changes, &mut found)?,
         }
         found.into_iter().map(known_value).collect()
+    }
+
+    fn see(&self, setup: &Setup, keys: &[Key]) -> Result<Vec<Option<Option<Value>>>, Failed> {
+        let keys: Vec<K> =
+            keys.iter().map(|&key| lengthened(setup.keys[usize::from(key)])).collect();
+        let seen = match keys[..] {
+            [key] => vec![self.seen(key)],
+            _ => self.many_seen(&keys).unwrap_or_else(|| vec![None; keys.len()]),
+        };
+        seen.into_iter().map(|found| found.map(known_value).transpose()).collect()
     }
 
     fn help(&self) {

@@ -74,6 +74,7 @@ impl Subject for ThreadedSubject {
             Action::Update(value) => self.table.update(key, Setup::word(value)),
             Action::Upsert(value) => self.table.upsert(key, Setup::word(value))?,
             Action::Remove => self.table.remove(key),
+            Action::OfCache(_) => return Err(Failed::of_cache(action)),
             Action::Exchange(expected, new) => {
                 self.table.exchange(key, word(expected), word(new))?
             }

@@ -47,8 +47,9 @@ fn places_of(target: Target) -> Arc<BTreeSet<Site>> {
 
 /// Those of all targets.
 fn places() -> BTreeSet<Site> {
-    // With a log they are the same places.
-    let targets = Target::all().into_iter().filter(|&target| target != Target::Log);
+    // With a log, and beside guests, they are the same places.
+    let targets =
+        Target::all().into_iter().filter(|&target| !matches!(target, Target::Log | Target::Guests));
     targets.flat_map(|target| places_of(target).iter().copied().collect::<Vec<_>>()).collect()
 }
 

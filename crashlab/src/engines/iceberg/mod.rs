@@ -1,7 +1,9 @@
 //! IcebergHT before the lab: its boundaries, and histories around them.
 
+pub(crate) mod guests;
 mod reopened;
 mod shrinks;
+pub(crate) mod successions;
 
 use crate::arena::{Arena, Effort, arenas_of};
 use crate::boundaries::{
