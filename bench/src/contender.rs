@@ -33,6 +33,11 @@ pub trait Contender: Sync {
         false
     }
 
+    /// Whether it is a cache: a contender of suite `cache`, and of no other.
+    fn is_cache(&self) -> bool {
+        false
+    }
+
     /// Which of firndex's engines it is, if it is one.
     fn engine(&self) -> Option<Engine>;
 

@@ -2,7 +2,7 @@
 
 use crate::contender::Contender;
 use crate::paper::level;
-use crate::{classic, table, threaded};
+use crate::{classic, lru, own_cache, table, threaded};
 
 /// firndex's engines, and the tables of papers that lie in [`baselines`].
 pub fn all() -> Vec<Box<dyn Contender>> {
@@ -10,5 +10,11 @@ pub fn all() -> Vec<Box<dyn Contender>> {
     all.extend(classic::tables());
     all.extend(threaded::tables());
     all.push(level::as_in_paper());
+    all.extend(caches());
     all
+}
+
+/// The caches among them.
+pub fn caches() -> Vec<Box<dyn Contender>> {
+    vec![own_cache::contender(), lru::contender()]
 }

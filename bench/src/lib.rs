@@ -10,6 +10,8 @@
 
 pub mod bar;
 mod byte_store;
+mod cache;
+mod caching;
 pub mod ceilings;
 pub mod choices;
 pub mod classic;
@@ -29,12 +31,14 @@ pub mod html;
 mod kept;
 pub mod keys;
 pub mod latencies;
+mod lru;
 pub mod machine;
 pub mod map;
 pub mod medium;
 pub mod opener;
 pub mod options;
 mod own;
+mod own_cache;
 pub mod paper;
 mod pool;
 mod preflight;
@@ -50,6 +54,8 @@ mod victim;
 mod written;
 
 pub use byte_store::{AfterKill, ByteStore, Pair, Reopens, See};
+pub use cache::{Cache, Room};
+pub use caching::Caching;
 pub use contender::Contender;
 pub use embedded::Embedded;
 pub use map::{Batched, Facts, Failure, Map};

@@ -52,8 +52,8 @@ pub struct Options {
     #[arg(long, value_delimiter = ',', default_value = "1,2", value_parser = threads)]
     pub threads: Vec<usize>,
     /// Pairs to store, in tables sized for them in advance; k, M and G are understood [default: 14M, or as in the
-    /// suite's paper; in suites values and open 500k]. Suite values stores fewer where they take more than 640 MiB.
-    /// Suite open takes several numbers, as in 1M,64M
+    /// suite's paper; in suites values, cache and open 500k]. Suite values stores fewer where they take more than 640
+    /// MiB. Suite open takes several numbers, as in 1M,64M
     #[arg(long, value_delimiter = ',', value_parser = count)]
     pub pairs: Vec<u64>,
     /// Pairs from which suite resize measures growth [default: 1M, at most pairs / 16]

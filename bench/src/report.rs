@@ -3,7 +3,7 @@
 use crate::bar::Bar;
 use crate::machine::Machine;
 use crate::row::Row;
-use crate::suite::{durable, open, values};
+use crate::suite::{cache, durable, open, values};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::fs;
@@ -22,6 +22,8 @@ const COLUMNS: &[Column] = &[
     ("medium", |row| row.medium.clone().unwrap_or_default()),
     ("thr", |row| count(row.threads.map(|threads| threads as u64))),
     ("value", |row| count(row.value_bytes.map(|bytes| bytes as u64))),
+    ("cache", |row| percents(row.cache_percent.map(|percent| f64::from(percent) / 100.0))),
+    ("hits", |row| hits(row.hit_ratio)),
     ("batch", |row| count(row.batch.map(|batch| batch as u64))),
     ("pairs", |row| count(row.pairs)),
     ("fill", |row| number(row.load_factor, 3)),
@@ -53,6 +55,7 @@ const COLUMNS: &[Column] = &[
     ("pool", |row| bytes(row.pool_bytes)),
     ("beside", |row| bytes(row.beside_bytes)),
     ("bytes/pair", |row| number(row.bytes_per_pair, 2)),
+    ("beside pair", |row| number(row.beside_bytes_per_pair, 1)),
     ("writes", |row| number(row.writes, 2)),
     ("stashed", |row| number(row.stashed, 4)),
     ("cached", |row| percents(row.from_cache)),
@@ -88,6 +91,9 @@ pub fn text(out: &mut dyn Write, machine: &Machine, rows: &[Row]) -> Result<()> 
         }
         if suite == open::NAME {
             Bar::print(&open::claims::bars(rows_of_suite), out)?;
+        }
+        if suite == cache::NAME {
+            cache::claims::print(rows_of_suite, out)?;
         }
         if suite == values::NAME {
             values::claims::print(rows_of_suite, out)?;
@@ -134,6 +140,11 @@ fn count(value: Option<u64>) -> String {
 
 fn percents(part: Option<f64>) -> String {
     finite(part).map_or_else(String::new, |part| format!("{:.0}%", part * 100.0))
+}
+
+/// Percents in which caches differ.
+fn hits(part: Option<f64>) -> String {
+    finite(part).map_or_else(String::new, |part| format!("{:.2}%", part * 100.0))
 }
 
 /// A dash if there is a rate, and only of one round.

@@ -37,6 +37,12 @@ pub struct Row {
     /// `ops_per_s` per thread, in units of the ceiling; the median over the rounds. Suite `durable` defines it
     /// differently.
     pub ratio: Option<f64>,
+    /// Part of the look-ups that found their key in a cache.
+    pub hit_ratio: Option<f64>,
+    /// The cache's bound in percent of the working set.
+    pub cache_percent: Option<u32>,
+    /// Bytes per pair beside those of its key and value.
+    pub beside_bytes_per_pair: Option<f64>,
     /// Processor time per operation: of the whole process, or of the row's thread if others do something else.
     pub cpu_ns: Option<f64>,
     /// Processor time with a log, in units of that without a log.
@@ -130,6 +136,7 @@ impl Row {
             && self.batch == other.batch
             && self.step == other.step
             && self.value_bytes == other.value_bytes
+            && self.cache_percent == other.cache_percent
     }
 
     /// Sets the cost of each of `ops` operations. `media` is what the media wrote for all of them.
@@ -196,6 +203,8 @@ fn median_of(group: &[Row]) -> Row {
         load_factor: median_by(|row| row.load_factor),
         ceiling: median_by(|row| row.ceiling),
         ratio: median_by(|row| row.ratio),
+        hit_ratio: median_by(|row| row.hit_ratio),
+        beside_bytes_per_pair: median_by(|row| row.beside_bytes_per_pair),
         cpu_ns: median_by(|row| row.cpu_ns),
         cpu_ratio: median_by(|row| row.cpu_ratio),
         checkpoints: median_by(|row| row.checkpoints),

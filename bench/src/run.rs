@@ -10,7 +10,7 @@ use crate::medium::Medium;
 use crate::options::{Flushes, Options, PageSize};
 use crate::row::{self, Row};
 use crate::setting::Setting;
-use crate::suite::{self, durable, open, values};
+use crate::suite::{self, cache, durable, open, values};
 use crate::victim::{self, Obeyed, Order};
 use crate::{html, machine::Machine, preflight, report};
 use anyhow::{Context, Result};
@@ -20,13 +20,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Suites in the order in which `all` has them.
-const SUITES: [Suite; 12] = [
+const SUITES: [Suite; 13] = [
     Suite::Ceilings,
     // The space of maps that do not know their size can only be measured in a process that has not measured others.
     Suite::Space,
     Suite::Micro,
     Suite::Store,
     Suite::Values,
+    Suite::Cache,
     Suite::Ycsb,
     Suite::Latency,
     Suite::LoadFactor,
@@ -51,13 +52,14 @@ impl Suite {
     /// Whether its rows are compared with the machine's ceilings.
     fn has_ceilings(self) -> bool {
         let is_of_files = matches!(self, Suite::Values | Suite::Durable | Suite::Open);
-        !is_of_files && !matches!(self, Suite::Space | Suite::Writes)
+        !is_of_files && !matches!(self, Suite::Space | Suite::Writes | Suite::Cache)
     }
 
     /// The media on which it runs.
     fn media(self, options: &Options) -> Vec<Medium> {
         match self {
             Suite::Writes => vec![Medium::Count],
+            Suite::Cache => vec![Medium::Dram],
             Suite::Durable | Suite::Values | Suite::Open => vec![Medium::Disk],
             Suite::Space | Suite::Store => {
                 let is_wanted = |medium: &&Medium| medium.latency().is_none();
@@ -71,7 +73,7 @@ impl Suite {
     fn flushes(self, options: &Options) -> Vec<bool> {
         match (self, options.flushes) {
             // Nothing is timed, or nothing is flushed.
-            (Suite::Space | Suite::Writes, _) => vec![false],
+            (Suite::Space | Suite::Writes | Suite::Cache, _) => vec![false],
             (Suite::Durable | Suite::Values | Suite::Open, _) => vec![false],
             (_, Flushes::None) => vec![false],
             (_, Flushes::Real) => vec![true],
@@ -101,6 +103,8 @@ impl Suite {
     /// Whether it can measure this contender.
     fn takes(self, contender: &dyn Contender, options: &Options) -> bool {
         match self {
+            Suite::Cache => contender.is_cache(),
+            _ if contender.is_cache() => false,
             // Engines differ little there, so one stands for all.
             Suite::Durable | Suite::Values | Suite::Open
                 if options.engines.is_empty() && contender.engine().is_some() =>
@@ -314,6 +318,7 @@ fn name(suite: Suite) -> &'static str {
         Suite::Resize => "resize",
         Suite::Latency => "latency",
         Suite::Open => open::NAME,
+        Suite::Cache => cache::NAME,
         Suite::Space => "space",
         Suite::Writes => "writes",
         Suite::Durable => durable::NAME,

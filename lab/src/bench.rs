@@ -28,6 +28,7 @@ Examples:
   firndex-lab bench store --threads 1                     stores, keys and values of 8 bytes
   firndex-lab bench values --directory /dev/shm           stores in files, values of 8 to 10,000 bytes
   firndex-lab bench store --peers --directory /dev/shm    the same beside embedded databases
+  firndex-lab bench cache --peers --runs 1                hit ratios, rates and memory of caches
   firndex-lab bench load-factor                           how speed changes as tables fill, and how full they get
   firndex-lab bench micro --engines clht,cceh,iceberg     tables of papers beside an engine
   firndex-lab bench durable --directory . --pairs 8M      what surviving power loss costs, on the disk here

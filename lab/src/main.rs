@@ -19,7 +19,7 @@ use clap::{Command as Clap, CommandFactory, FromArgMatches, Parser, Subcommand};
 use cli::failure::Status;
 use cli::program;
 
-use torture::{lives, victim};
+use torture::{caches, lives, victim};
 
 const NAME: &str = "firndex-lab";
 
@@ -68,6 +68,9 @@ enum Command {
     /// The process that lives a life of `torture`
     #[command(name = lives::COMMAND, hide = true)]
     TortureLife(lives::ChildArguments),
+    /// The process with a cache that `torture` starts and kills
+    #[command(name = caches::COMMAND, hide = true)]
+    TortureCache(caches::VictimArguments),
 }
 
 fn main() -> ExitCode {
@@ -93,6 +96,7 @@ fn run() -> Result<Status> {
         Command::Man(arguments) => man::run(&arguments, command()),
         Command::TortureVictim(arguments) => victim::run(&arguments),
         Command::TortureLife(arguments) => lives::run_child(&arguments),
+        Command::TortureCache(arguments) => caches::run_victim(&arguments),
     }
 }
 

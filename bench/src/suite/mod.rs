@@ -1,5 +1,6 @@
 //! The suites: each measures one thing.
 
+pub mod cache;
 pub mod durable;
 pub mod latency;
 pub mod load_factor;
@@ -20,6 +21,7 @@ pub(crate) fn pairs(suite: Suite, options: &Options) -> u64 {
     let default = match suite {
         Suite::Values => values::PAIRS,
         Suite::Open => open::PAIRS,
+        Suite::Cache => cache::PAIRS,
         _ => PAIRS_DEFAULT,
     };
     options.pairs.first().copied().unwrap_or(default)

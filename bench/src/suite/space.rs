@@ -55,7 +55,7 @@ pub fn round<M: Map>(
 }
 
 /// Anonymous memory of this process.
-fn resident_bytes() -> Result<u64> {
+pub(crate) fn resident_bytes() -> Result<u64> {
     const SOURCE: &str = "/proc/self/smaps_rollup";
     let text = fs::read_to_string(SOURCE).context(SOURCE)?;
     let line = text.lines().find_map(|line| line.strip_prefix("Anonymous:"));

@@ -2,6 +2,7 @@
 //! anything is, is no test's business.
 
 mod broken;
+mod cache;
 mod durable;
 mod full;
 mod iceberg;

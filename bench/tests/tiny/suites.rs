@@ -216,8 +216,9 @@ fn all_writes_every_field_of_every_suite() {
     let mut options = options("--threads 1");
     (options.json, options.html) = (Some(path("rows.json")), Some(path("page.html")));
     let mut text = Vec::new();
-    let engines = bench::table::engines();
-    let rows = bench::run(Suite::All, &options, &engines, &mut text, &|_| ()).unwrap();
+    let mut contenders = bench::table::engines();
+    contenders.extend(bench::contenders::caches());
+    let rows = bench::run(Suite::All, &options, &contenders, &mut text, &|_| ()).unwrap();
 
     let json = std::fs::read_to_string(path("rows.json")).unwrap();
     let json: Vec<HashMap<String, serde_json::Value>> = serde_json::from_str(&json).unwrap();

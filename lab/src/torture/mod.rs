@@ -1,6 +1,7 @@
 //! `firndex-lab torture`: does a real process that is killed on real files lose anything?
 
 mod arguments;
+pub(super) mod caches;
 mod calls;
 mod ledger;
 pub(super) mod lives;
@@ -18,6 +19,7 @@ use cli::{output, progress as bars};
 use dedup::{fresh_seed, interrupt};
 use firndex::{Engine, OpenError};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use workload::{Random, mix};
 
 pub(crate) use arguments::Arguments;
@@ -44,6 +46,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
     if arguments.lives.is_some() {
         return lives::run(arguments);
     }
+    if arguments.caches {
+        return caches::run(arguments);
+    }
     let seed = arguments.seed.unwrap_or_else(fresh_seed);
     let directory = new_directory(arguments.dir.as_deref())?;
     interrupt::remove_on_signal(directory.path().to_owned())?;
@@ -69,11 +74,34 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Status> {
         output::json(&as_json(&tallies, seed))?;
     }
     let Some(ended) = failed else { return Ok(Status::Done) };
+    keep(directory, seed, ended)
+}
+
+/// Keeps the pools of a run that broke a promise or could not go on, and says where they are.
+fn keep(directory: TempDir, seed: u64, ended: Result<()>) -> Result<Status> {
     let kept = directory.keep();
     let place = format!("the pools are kept in {}; the seed was {seed}", kept.display());
     ended.context(place.clone())?;
     output::complain(&format!("a promise was broken; {place}"));
     Ok(Status::Absent)
+}
+
+/// A bar of kills, and whether so many are all.
+fn kills_of(arguments: &Arguments) -> (bars::Step, impl Fn(u64) -> bool) {
+    let time = arguments
+        .minutes
+        .map(|minutes| Duration::try_from_secs_f64(minutes * 60.0).unwrap_or(Duration::MAX));
+    let started = Instant::now();
+    let step = match time {
+        Some(_) => bars::unknown("torturing", "kills"),
+        None => bars::count("torturing", "kills", arguments.kills),
+    };
+    let kills_max = arguments.kills;
+    let is_over = move |kills: u64| match time {
+        Some(time) => started.elapsed() >= time,
+        None => kills >= kills_max,
+    };
+    (step, is_over)
 }
 
 /// What a run on one engine came to.
@@ -184,18 +212,7 @@ impl Run {
 
     /// Kills and judges until the end or the first violation.
     fn go(&mut self, arguments: &Arguments) -> Result<()> {
-        let time = arguments
-            .minutes
-            .map(|minutes| Duration::try_from_secs_f64(minutes * 60.0).unwrap_or(Duration::MAX));
-        let started = Instant::now();
-        let step = match time {
-            Some(_) => bars::unknown("torturing", "kills"),
-            None => bars::count("torturing", "kills", arguments.kills),
-        };
-        let is_over = |kills: u64| match time {
-            Some(time) => started.elapsed() >= time,
-            None => kills >= arguments.kills,
-        };
+        let (step, is_over) = kills_of(arguments);
         while !is_over(self.kills) && self.tally().is_sound() {
             if self.kills.is_multiple_of(KILLS_OF_A_POOL) && self.kills > 0 {
                 self.begin_anew()?;
@@ -307,17 +324,10 @@ mod tests {
 
     fn run_in(dir: &Path) -> Run {
         let arguments = Arguments {
-            engine: None,
-            kills: 1,
-            minutes: None,
-            dir: None,
             threads: Some(1),
-            lives: None,
-            fill: false,
-            seed: None,
             // Else a pool that is gone is restored.
             durability: Some(Durability::Process),
-            json: false,
+            ..Arguments::default()
         };
         let mut run = Run::new(&arguments, Engine::ALL[0], 5, dir).unwrap();
         for which in Which::BOTH {

@@ -94,7 +94,7 @@ impl Arguments {
             .arg(format!("--parent={}", self.parent))
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        Ok(Victim(command.spawn().context("starting the process to be killed")?))
+        Victim::start(&mut command)
     }
 }
 
@@ -102,6 +102,10 @@ impl Arguments {
 pub(super) struct Victim(Child);
 
 impl Victim {
+    pub(super) fn start(command: &mut Command) -> Result<Victim> {
+        Ok(Victim(command.spawn().context("starting the process to be killed")?))
+    }
+
     /// Fails if the process has ended.
     pub(super) fn demand_life(&mut self) -> Result<()> {
         let status = self.0.try_wait().context("looking at the process to be killed")?;

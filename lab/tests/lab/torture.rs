@@ -1,4 +1,4 @@
-//! torture: real kills, on every engine.
+//! torture: real kills, on every engine and of caches.
 
 use crate::workspace::{Workspace, list};
 use firndex::Engine;
@@ -77,4 +77,47 @@ fn lives_are_chosen_and_no_large_file_system_is_filled() {
     workspace.run(logged).demand_wrong_use(&["--fill", "--durability"]);
     workspace.run(["torture", "--lives", "--kills", "1"]).demand_wrong_use(&["--lives", "--kills"]);
     workspace.run(["torture", "--lives=many"]).demand_wrong_use(&["many"]);
+}
+
+#[test]
+fn a_cache_whose_process_is_killed_returns_nothing_that_it_must_not() {
+    let workspace = Workspace::new();
+    let torture = ["torture", "--caches", "--kills", "4", "--seed", "3"];
+    let json = workspace.run(torture.iter().chain(&["--json"])).demand(0).json();
+    assert_eq!((&json["seed"], &json["kills"]), (&3.into(), &4.into()));
+    for violation in ["wrong", "old", "expired", "refused", "too_large", "unsound"] {
+        assert_eq!(json[violation], 0, "{json}");
+    }
+    assert_eq!(workspace.leftovers(), [""; 0].map(std::path::PathBuf::from));
+
+    std::fs::create_dir(workspace.path("here")).unwrap();
+    let chosen = ["--kills=1", "--dir=here", "--threads", "1", "--durability", "commit"];
+    let torture = workspace.run(["torture", "--caches"].iter().chain(&chosen)).demand(0);
+    let text = String::from_utf8_lossy(torture.stdout()).into_owned();
+    assert!(text.starts_with("caches: 1 kill, "), "{text}");
+    assert!(text.ends_with(", 0 wrong, 0 old, 0 expired, 0 refused, 0 too large\n"), "{text}");
+    assert_eq!(list(&workspace.path("here")), [""; 0].map(std::path::PathBuf::from));
+
+    workspace.run(["torture", "--caches", "--lives"]).demand_wrong_use(&["--caches", "--lives"]);
+    let engine = ["torture", "--caches", "--engine", Engine::ALL[0].name()];
+    workspace.run(engine).demand_wrong_use(&["--caches", "--engine"]);
+}
+
+#[test]
+fn operations_on_a_cache_are_counted_and_judged() {
+    let workspace = Workspace::new();
+    let soak = ["torture", "--caches", "--soak", "20001", "--dir", "."];
+    let text = workspace.run(soak).demand(0);
+    let text = String::from_utf8_lossy(text.stdout()).into_owned();
+    assert!(text.starts_with("operations 20,001, found "), "{text}");
+    let sound = ", expired returned 0, wrong 0, old 0, refused 0, bound exceeded 0, ";
+    assert!(text.contains(sound), "{text}");
+    let json = workspace.run(soak.iter().chain(&["--json", "--seed=8", "--threads=3"])).demand(0);
+    let json = json.json();
+    assert_eq!((&json["seed"], &json["operations"]), (&8.into(), &20_001.into()));
+    assert!(json["found"].as_u64() > Some(1000), "{json}");
+
+    workspace.run(["torture", "--soak", "5"]).demand_wrong_use(&["--caches"]);
+    let both = ["torture", "--caches", "--soak=5", "--kills=5"];
+    workspace.run(both).demand_wrong_use(&["--soak", "--kills"]);
 }

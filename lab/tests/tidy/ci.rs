@@ -16,9 +16,13 @@ fn every_engine_is_in_the_crash_lab_of_ci() {
 #[test]
 fn processes_are_killed_and_small_pools_live_at_their_limits() {
     let ci = text(&top().join(".ci/run"));
-    for step in
-        ["lab -- torture --kills 12", "lab -- torture --lives --minutes 0.5", "tests/lives/run"]
-    {
+    for step in [
+        "lab -- torture --kills 12",
+        "lab -- torture --caches --kills 30",
+        "lab -- torture --caches --soak 20000000",
+        "lab -- torture --lives --minutes 0.5",
+        "tests/lives/run",
+    ] {
         assert!(ci.lines().any(|line| line.ends_with(step)), "{step}");
     }
     assert!(ci.lines().any(|line| line.starts_with("tests/world/run ")));

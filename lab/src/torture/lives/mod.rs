@@ -24,7 +24,7 @@ use firndex::Engine;
 use rustix::fs::statfs;
 use serde_json::{Value, json};
 
-use super::arguments::{Arguments, new_directory};
+use super::arguments::{Arguments, fastest_directory, new_directory};
 use child::Outcome;
 pub(crate) use child::{Arguments as ChildArguments, COMMAND, run as run_child};
 use plan::Scope;
@@ -37,7 +37,7 @@ const KEPT_MAX: usize = 10;
 const TMPFS_MAGIC: u64 = 0x0102_1994;
 
 pub(super) fn run(arguments: &Arguments) -> Result<Status> {
-    let parent = arguments.dir.clone().unwrap_or_else(default_parent);
+    let parent = arguments.dir.clone().unwrap_or_else(fastest_directory);
     let directory = new_directory(Some(&parent))?;
     if arguments.fill {
         ballast::demand_a_small_file_system(directory.path())?;
@@ -58,17 +58,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<Status> {
     if ended.is_ok() && so_far.failed.is_empty() {
         return Ok(Status::Done);
     }
-    let kept = directory.keep();
-    let place = format!("the pools are kept in {}; the seed was {seed}", kept.display());
-    ended.context(place.clone())?;
-    output::complain(&format!("a promise was broken; {place}"));
-    Ok(Status::Absent)
-}
-
-/// The fastest place that there is.
-fn default_parent() -> PathBuf {
-    let memory = Path::new("/dev/shm");
-    if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
+    super::keep(directory, seed, ended)
 }
 
 /// What the lives on an engine came to.
