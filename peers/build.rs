@@ -81,8 +81,20 @@ fn iceberght() {
 /// RocksDB has a C interface, so it needs no shim.
 const ROCKSDB: &str = "/usr/include/rocksdb/version.h";
 
-const CRATES: [&str; 9] =
-    ["candystore", "dashmap", "feoxdb", "fjall", "heed", "papaya", "redb", "scc", "sled"];
+const CRATES: [&str; 12] = [
+    "candystore",
+    "dashmap",
+    "feoxdb",
+    "fjall",
+    "foyer-memory",
+    "heed",
+    "moka",
+    "papaya",
+    "quick_cache",
+    "redb",
+    "scc",
+    "sled",
+];
 
 /// The version of a crate that this package depends on. The lock file names it with the dependency if a peer depends on
 /// another version of it.
@@ -156,6 +168,7 @@ fn main() {
     println!("cargo::rustc-env=RUSTC_VERSION={}", rustc.unwrap_or_else(|| "unknown".into()));
     for name in CRATES {
         let version = locked_version(&lock, name).unwrap_or_else(|| "unknown".into());
-        println!("cargo::rustc-env=VERSION_{}={version}", name.to_uppercase());
+        let variable = name.to_uppercase().replace('-', "_");
+        println!("cargo::rustc-env=VERSION_{variable}={version}");
     }
 }

@@ -3,10 +3,13 @@
 //!
 //! Embedded stores in files are in [`disk`]: contenders of suites `durable` and `values`.
 //!
+//! Caches are in [`caches`]: contenders of suite `cache`.
+//!
 //! [`Peer`] is a map that the benchmark can open, [`contenders()`] the list of what there is. Every
 //! map hashes with firndex's function where it lets one choose, and lies on 2 MiB pages where the
 //! kernel has them ([`pages`]).
 
+pub mod caches;
 pub mod contenders;
 pub mod disk;
 pub mod hash;

@@ -11,13 +11,14 @@ use std::process::ExitCode;
 ///
 /// The benchmark is that of `firndex-lab bench`, with more contenders. Peers lie on medium dram and
 /// flush nothing; std is the standard HashMap behind no lock, with one thread. Suites durable and values have embedded
-/// stores in files.
+/// stores in files, suite cache has caches.
 #[derive(Parser)]
 #[command(after_long_help = "\
 Examples:
   peers/run micro --flushes none                      all engines, all peers
   peers/run micro --engines iceberg,boost --threads 1 two of them
   peers/run values --directory /dev/shm               embedded stores, by the size of values, and after a kill
+  peers/run cache --runs 1                            caches: hit ratios, rates, memory
   peers/run open --directory . --pairs 200k           the same stores, closed and opened again
   peers/run durable --parts puts --pairs 1M           embedded stores, on the disk of the directory for temporary files
   peers/run micro --json rows.json                    the rows, for a program
@@ -64,6 +65,7 @@ fn contenders() -> Vec<Box<dyn Contender>> {
     let mut contenders = bench::contenders::all();
     contenders.extend(peers::contenders());
     contenders.extend(peers::disk::contenders());
+    contenders.extend(peers::caches::contenders());
     contenders
 }
 
