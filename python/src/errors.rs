@@ -85,9 +85,36 @@ fn in_python(message: &str) -> String {
         .replace("open it with `open_or_create`", "open it with the flag \"c\"")
 }
 
+/// A cache has one process and no guests, and Python holds none of its values.
+pub(crate) fn of_one_process(message: &str) -> String {
+    in_python(message)
+        .replace(
+            "open the pool again in the child",
+            "a cache has one process: open another one, at a path of its own, in the child",
+        )
+        .replace(
+            "close it there first",
+            "a cache has one process: close it there first (`wait` says how many seconds to wait for that), or give \
+             each process a path of its own",
+        )
+        .replace("open it with the flag \"c\"", "open it with a capacity")
+        .replace(
+            "since values that were read are still held; drop the `Record`s of this and other threads, then try again",
+            "since other threads are reading what would go; try again",
+        )
+}
+
 /// The exception for an error.
 pub(crate) fn of(py: Python<'_>, error: &Error) -> PyErr {
-    let message = in_python(&error.to_string());
+    told(py, error, in_python(&error.to_string()))
+}
+
+/// The exception for an error of a cache.
+pub(crate) fn of_cache(py: Python<'_>, error: &Error) -> PyErr {
+    told(py, error, of_one_process(&error.to_string()))
+}
+
+fn told(py: Python<'_>, error: &Error, message: String) -> PyErr {
     if let Some(number) = system(error) {
         return exception(py, "SystemFailure", (number, message));
     }
@@ -96,6 +123,8 @@ pub(crate) fn of(py: Python<'_>, error: &Error) -> PyErr {
         Error::PoolFull(_) => "PoolFull",
         Error::Corrupt(_) => "Corrupt",
         Error::Limit(_) => "Limit",
+        Error::TooLarge { .. } => "TooLarge",
+        Error::CacheHeld => "CacheHeld",
         Error::PairSizes { .. } | Error::Parameter { .. } | Error::OutOfRange { .. } => "BadOption",
         Error::Log(_) => "LogFailed",
         Error::NotLogged => "NotLogged",
@@ -126,10 +155,25 @@ pub(crate) struct Part {
 /// The exception for a batch that failed in this part. Its attributes `done` and `undone` tell what took effect.
 pub(crate) fn of_batch(py: Python<'_>, error: &BatchError, part: Part) -> PyErr {
     let Part { before, entries } = part;
-    let done = before + error.done();
-    let raised = of(py, error.error());
     let later = before + error.entries()..entries;
-    let undone: Vec<usize> = error.undone().map(|index| before + index).chain(later).collect();
+    let undone = error.undone().map(|index| before + index).chain(later).collect();
+    with_undone(py, of(py, error.error()), before + error.done(), undone, entries)
+}
+
+/// The same of a batch of a cache, of which so many entries of the part took effect.
+pub(crate) fn of_cache_batch(py: Python<'_>, error: &Error, done: usize, part: Part) -> PyErr {
+    let done = part.before + done;
+    let undone = (done..part.entries).collect();
+    with_undone(py, of_cache(py, error), done, undone, part.entries)
+}
+
+fn with_undone(
+    py: Python<'_>,
+    raised: PyErr,
+    done: usize,
+    undone: Vec<usize>,
+    entries: usize,
+) -> PyErr {
     let value = raised.value(py);
     let told = value
         .setattr("done", done)

@@ -1,6 +1,6 @@
 //! The figures of a pool as a dict.
 
-use firndex::{Role, Stats};
+use firndex::{CacheStats, Role, Stats};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -43,5 +43,27 @@ pub(crate) fn told<'py>(py: Python<'py>, stats: &Stats) -> PyResult<Bound<'py, P
         Ok(told)
     });
     told.set_item("log", log.transpose()?)?;
+    Ok(told)
+}
+
+pub(crate) fn told_of_cache<'py>(
+    py: Python<'py>,
+    stats: &CacheStats,
+) -> PyResult<Bound<'py, PyDict>> {
+    let told = PyDict::new(py);
+    told.set_item("hits", stats.hits)?;
+    told.set_item("misses", stats.misses)?;
+    told.set_item("hit_ratio", stats.hit_ratio())?;
+    told.set_item("insertions", stats.insertions)?;
+    told.set_item("evictions", stats.evictions)?;
+    told.set_item("expired", stats.expired)?;
+    told.set_item("refused", stats.refused)?;
+    told.set_item("kept", stats.kept)?;
+    told.set_item("entries", stats.entries)?;
+    told.set_item("entry_bytes", stats.entry_bytes)?;
+    told.set_item("index_bytes", stats.index_bytes)?;
+    told.set_item("pool_bytes", stats.pool_bytes)?;
+    told.set_item("capacity_bytes", stats.capacity_bytes)?;
+    told.set_item("volatile_bytes", stats.volatile_bytes)?;
     Ok(told)
 }

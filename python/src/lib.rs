@@ -7,8 +7,11 @@
 mod arrays;
 mod batches;
 mod bytes;
+mod cache;
 mod command;
+mod computing;
 mod errors;
+mod expiry;
 mod figures;
 mod keeper;
 mod opening;
@@ -23,6 +26,10 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _firndex {
+    #[pymodule_export]
+    use super::cache::Cache;
+    #[pymodule_export]
+    use super::cache::Entries;
     #[pymodule_export]
     use super::command::_command;
     #[pymodule_export]

@@ -15,8 +15,8 @@ const TRY_AGAIN: Duration = Duration::from_millis(20);
 /// may be about to let it in, or about to close the pool.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// Names of the arguments that every pool takes.
-const NAMES: [&str; 17] = [
+/// Names of the arguments that stores and tables take.
+pub(crate) const NAMES: [&str; 17] = [
     "capacity",
     "checkpoint_at",
     "compact_at",
@@ -31,6 +31,19 @@ const NAMES: [&str; 17] = [
     "max_bytes",
     "never_own",
     "patience",
+    "reset_if_refused",
+    "survive_bus_errors",
+    "wait",
+];
+
+/// Names of the arguments that caches take.
+pub(crate) const CACHE_NAMES: [&str; 9] = [
+    "checkpoint_at",
+    "durability",
+    "durable_every",
+    "hash_seed",
+    "keep_sums",
+    "log_directory",
     "reset_if_refused",
     "survive_bus_errors",
     "wait",
@@ -78,6 +91,7 @@ impl Opening {
         path: Option<&Bound<'_, PyAny>>,
         flag: &str,
         given: Option<&Bound<'_, PyDict>>,
+        names: &[&str],
     ) -> PyResult<Self> {
         let flag = match flag {
             "r" => Flag::Read,
@@ -96,10 +110,11 @@ impl Opening {
         let mut opening = Opening { path, flag, options, wait: None, guests: None };
         for (name, value) in given.into_iter().flatten() {
             let name: String = name.extract()?;
+            if !names.contains(&name.as_str()) {
+                return Err(unknown(&name, names));
+            }
             if !value.is_none() {
                 opening.set(&name, &value)?;
-            } else if !NAMES.contains(&name.as_str()) {
-                return Err(unknown(&name));
             }
         }
         opening.options = opening.options.clone().guests(opening.may_have_guests());
@@ -136,7 +151,7 @@ impl Opening {
                 self.wait = Some(seconds(name, value)?);
                 options
             }
-            _ => return Err(unknown(name)),
+            _ => return Err(unknown(name, &NAMES)),
         };
         Ok(())
     }
@@ -146,10 +161,37 @@ impl Opening {
         self.guests.unwrap_or(true) && self.path.is_some() && self.flag != Flag::Read
     }
 
+    /// The same, of a pool that one process has to itself.
+    pub(crate) fn alone(mut self) -> Self {
+        self.guests = Some(false);
+        self.options = self.options.guests(false);
+        self
+    }
+
+    /// Whether a new pool is wanted in any case.
+    pub(crate) fn is_of_new(&self) -> bool {
+        self.path.is_none() || matches!(self.flag, Flag::New | Flag::Exclusive)
+    }
+
+    /// Whether an existing pool is wanted in any case.
+    pub(crate) fn is_of_old(&self) -> bool {
+        self.path.is_some() && matches!(self.flag, Flag::Read | Flag::Write)
+    }
+
     /// Opens a pool by these: in memory, an existing one, a new one, or one of both.
     pub(crate) fn open<T: Send>(
         &self,
         py: Python<'_>,
+        open: impl Fn(&Options, Way<'_>) -> firndex::Result<T> + Sync,
+    ) -> PyResult<T> {
+        self.open_or(py, errors::of, open)
+    }
+
+    /// The same. `raise` makes the exception if it fails.
+    pub(crate) fn open_or<T: Send>(
+        &self,
+        py: Python<'_>,
+        raise: fn(Python<'_>, &Error) -> PyErr,
         open: impl Fn(&Options, Way<'_>) -> firndex::Result<T> + Sync,
     ) -> PyResult<T> {
         let way = match (&self.path, self.flag) {
@@ -185,7 +227,7 @@ impl Opening {
                     may_do_without_guests = false;
                     options = options.guests(false);
                 }
-                opened => return opened.or_raise(py),
+                opened => return opened.map_err(|error| raise(py, &error)),
             }
         }
     }
@@ -203,8 +245,8 @@ fn clear(options: &Options, path: &Path) -> firndex::Result<()> {
     }
 }
 
-fn unknown(name: &str) -> PyErr {
-    let names = NAMES.join(", ");
+fn unknown(name: &str, names: &[&str]) -> PyErr {
+    let names = names.join(", ");
     PyTypeError::new_err(format!(
         "there is no argument {name}; beside path and flag there are {names}"
     ))

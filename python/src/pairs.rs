@@ -23,14 +23,18 @@ pub(crate) enum Of {
 
 /// Keys and values one behind another, as far as they are asked for.
 #[derive(Default)]
-struct Strings {
+pub(crate) struct Strings {
     bytes: Vec<u8>,
     /// Where each key and each value ends.
     ends: Vec<(usize, usize)>,
 }
 
 impl Strings {
-    fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
         let begin = index.checked_sub(1).map_or(0, |before| self.ends[before].1);
         let &(key_end, value_end) = self.ends.get(index)?;
         Some((&self.bytes[begin..key_end], &self.bytes[key_end..value_end]))
@@ -100,7 +104,7 @@ impl Pairs {
     }
 
     fn __next__<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        if self.next == self.piece.ends.len() {
+        if self.next == self.piece.len() {
             self.next = 0;
             self.piece = Strings::default();
             match self.reader.next(py)? {

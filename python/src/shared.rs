@@ -27,6 +27,12 @@ impl Closes for firndex::Store {
     }
 }
 
+impl Closes for firndex::Cache {
+    fn close(self) -> firndex::Result<()> {
+        firndex::Cache::close(self)
+    }
+}
+
 /// The locks are held only by threads that are attached to the interpreter, and for no longer than a few instructions.
 /// So nobody waits for them who keeps others from going on, and no forked child inherits one that is taken.
 pub(crate) struct Shared<T: Closes> {
@@ -106,6 +112,22 @@ impl<T: Closes> Shared<T> {
         std::process::id() != self.process
     }
 
+    /// What `repr` shows of a handle of this type. `state` tells what there is in one that can be used.
+    pub(crate) fn described(&self, name: &str, state: impl FnOnce() -> String) -> String {
+        let place = match &self.path {
+            Some(path) => format!("{:?}", path.display().to_string()),
+            None => "in memory".into(),
+        };
+        let state = if self.is_closed() {
+            "closed".into()
+        } else if self.is_inherited() {
+            "inherited by a forked process, unusable".into()
+        } else {
+            state()
+        };
+        format!("<{name} {place}, {state}>")
+    }
+
     pub(crate) fn call_back(&self) -> Callback<'_> {
         self.callbacks.fetch_add(1, Ordering::Acquire);
         Callback(&self.callbacks)
@@ -157,8 +179,8 @@ impl<T: Closes> Shared<T> {
             ));
         }
         if self.callbacks.load(Ordering::Acquire) > 0 {
-            let message =
-                "a call of `modify` is under way; the pool can be closed when it has returned";
+            let message = "a function given to `modify` or `get_or_compute` is running; the pool can be closed when it \
+                           has returned";
             return Err(errors::raise(py, "Error", message));
         }
         Ok(())

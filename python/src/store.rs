@@ -5,7 +5,7 @@ use crate::bytes::{What, bytes_of, state_of};
 use crate::errors::{self, OrRaise, Part};
 use crate::figures::name_of;
 use crate::keeper::{Held, Keeper};
-use crate::opening::{Opening, refuse_pickling};
+use crate::opening::{NAMES, Opening, refuse_pickling};
 use crate::pairs::{Of, Pairs};
 use crate::pipe::Visits;
 use crate::shared::Shared;
@@ -19,7 +19,7 @@ use std::sync::Mutex;
 use tables::Way;
 
 /// Entries of a batch that are carried out in one call. Between two calls Ctrl-C is looked for.
-const BATCH: usize = 8192;
+pub(crate) const BATCH: usize = 8192;
 /// Keys that `popitem` looks for in one call.
 const POPPED: usize = 256;
 
@@ -40,7 +40,7 @@ pub(crate) struct Store {
 }
 
 /// A key that is not there, as `dict` tells it.
-fn absent(key: &Bound<'_, PyAny>) -> PyErr {
+pub(crate) fn absent(key: &Bound<'_, PyAny>) -> PyErr {
     PyKeyError::new_err((key.clone().unbind(),))
 }
 
@@ -54,7 +54,7 @@ impl Store {
         flag: &str,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let opening = Opening::new(path, flag, options)?;
+        let opening = Opening::new(path, flag, options, &NAMES)?;
         let store = opening.open(py, |options, way| match way {
             Way::InMemory => options.in_memory_store(),
             Way::Open(path) => options.open_store(path),
@@ -486,18 +486,9 @@ impl Store {
     }
 
     fn __repr__(&self, py: Python<'_>) -> String {
-        let place = match self.shared.path() {
-            Some(path) => format!("{:?}", path.display().to_string()),
-            None => "in memory".into(),
-        };
-        let state = if self.shared.is_closed() {
-            "closed".into()
-        } else if self.shared.is_inherited() {
-            "inherited by a forked process, unusable".into()
-        } else {
+        self.shared.described("firndex.Store", || {
             self.__len__(py).map_or_else(|error| error.to_string(), |len| format!("{len} pairs"))
-        };
-        format!("<firndex.Store {place}, {state}>")
+        })
     }
 
     fn __reduce_ex__(&self, py: Python<'_>, _protocol: &Bound<'_, PyAny>) -> PyResult<()> {

@@ -3,7 +3,7 @@
 use crate::arrays::{column, column_mut};
 use crate::errors::{self, OrRaise, Part};
 use crate::figures::name_of;
-use crate::opening::{Opening, refuse_pickling};
+use crate::opening::{NAMES, Opening, refuse_pickling};
 use crate::pipe::{Piece, Reader, Visits};
 use crate::shared::{Closes, Shared};
 use firndex::{BatchError, Existing, Role, Shape};
@@ -128,7 +128,7 @@ impl Table {
         value_shape: &str,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let mut opening = Opening::new(path, flag, options)?;
+        let mut opening = Opening::new(path, flag, options, &NAMES)?;
         let (key_shape, key_bytes) = shape("key", key_shape)?;
         let (value_shape, value_bytes) = shape("value", value_shape)?;
         opening.options = opening.options.shapes(key_shape, value_shape);

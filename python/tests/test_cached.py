@@ -5,11 +5,15 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
+from datetime import timedelta
 
 import pytest
 
 import firndex
-from firndex import Store, cached
+from firndex import Cache, Store, cached
+from test_threads import together
 
 
 def counted(store, **options):
@@ -138,3 +142,103 @@ def test_processes_share_the_results_of_a_path():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     function(2)
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("bound", [{"expire": 3600}, {"expire": timedelta(hours=1)}, {"capacity": 1 << 20}])
+def test_results_in_a_cache_are_computed_once(bound):
+    function, calls = counted("results.firn", **bound)
+    for _ in range(2):
+        assert function(1, a=2) == [(1,), {"a": 2}] and function(None) == [(None,), {}]
+    assert len(calls) == 2 and function.cache_info() == (2, 2)
+    assert firndex.inspect("results.firn")["kind"] == "cache"
+    # Functions of one process share a file.
+    other, of_other = counted("results.firn", version=2, **bound)
+    other(1, a=2)
+    assert len(of_other) == 1
+    function.cache_clear()
+    function(None), other(1, a=2)
+    assert len(calls) == 3 and len(of_other) == 2
+
+
+def test_results_in_a_cache_end():
+    with Cache(capacity=1 << 20) as cache:
+        function, calls = counted(cache, expire=0.001)
+        deadline = time.monotonic() + 60
+        while len(calls) < 3:
+            assert function(1) == [(1,), {}] and time.monotonic() < deadline
+        lasting, calls = counted(cache, version=2)
+        assert lasting(1) == lasting(1) and len(calls) == 1 and cache.time_left(lasting.cache_key(1)) is None
+        timed, _ = counted(cache, version=3, expire=3600)
+        timed(1)
+        assert 1800 < cache.time_left(timed.cache_key(1)) <= 3600
+
+
+def test_results_in_a_cache_have_a_bound():
+    function, calls = counted("results.firn", key=lambda number: number, capacity=1 << 20)
+    for number in range(3000):
+        function(number)
+    assert function.cache_info() == (0, 3000) and os.path.getsize("results.firn") <= (1 << 20) * 1.02
+    large, calls = counted(Cache(capacity=1 << 20))
+    argument = "x" * (1 << 19)
+    assert large(argument) == large(argument) and len(calls) == 2
+
+
+def test_one_thread_computes_a_result_and_failures_are_not_kept():
+    calls = []
+
+    @cached("results.firn", capacity=1 << 20)
+    def function(argument):
+        calls.append(threading.current_thread())
+        if argument < 0:
+            raise ValueError("negative")
+        return argument * 2
+
+    together(*[lambda: [function(argument) for argument in range(200)]] * 4)
+    assert len(calls) == 200 and function.cache_info() == (600, 200)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="negative"):
+            function(-1)
+    assert len(calls) == 202
+
+
+def test_a_function_in_a_cache_may_call_itself():
+    @cached("results.firn", capacity=1 << 20)
+    def fibonacci(n):
+        return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+    assert fibonacci(50) == 12586269025 and fibonacci.cache_info() == (48, 51)
+
+
+def test_results_in_a_cache_survive_the_process_which_has_it_alone():
+    code = """if True:
+        import firndex
+
+        @firndex.cached("results.firn", expire=3600)
+        def answer(question):
+            print("computing")
+            return question * 2
+
+        try:
+            print(answer(21))
+        except firndex.Held as error:
+            print("a cache has one process" in str(error))
+    """
+
+    def told():
+        return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
+
+    assert [told(), told()] == ["computing\n42\n", "42\n"]
+    with Cache("results.firn") as cache:
+        assert told() == "True\n" and cache.stats()["capacity_bytes"] == 64 << 20
+
+
+def test_bounds_are_for_caches():
+    with Store() as store, Cache(capacity=1 << 20) as cache:
+        for bound in ({"expire": 1}, {"capacity": 1 << 20}):
+            with pytest.raises(TypeError, match="pass a Cache"):
+                cached(store, **bound)
+        with pytest.raises(TypeError, match="has one; leave it out"):
+            cached(cache, capacity=1 << 20)
+    function, _ = counted("results.firn", expire="soon")
+    with pytest.raises(TypeError, match="expire is str"):
+        function(1)

@@ -9,6 +9,7 @@ import pytest
 
 import firndex
 
+KINDS = (firndex.Cache, firndex.Store, firndex.Table)
 ROOT = pathlib.Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "docs/guide/python.md", ROOT / "python/README.md"]
 
@@ -40,7 +41,7 @@ def run(text, name, names):
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples(name):
     pytest.importorskip("numpy")
-    run(EXAMPLES[name], name, {"firndex": firndex, "Store": firndex.Store, "Table": firndex.Table})
+    run(EXAMPLES[name], name, {"firndex": firndex, **{kind.__name__: kind for kind in KINDS}})
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -60,6 +61,6 @@ def test_pages(page):
 def test_everything_public_is_documented():
     for name in firndex.__all__:
         assert getattr(firndex, name).__doc__ or name == "error", name
-    for kind in (firndex.Store, firndex.Table):
+    for kind in KINDS:
         for name in dir(kind):
             assert name.startswith("_") or getattr(kind, name).__doc__, name

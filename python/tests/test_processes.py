@@ -222,6 +222,9 @@ class Owner:
 
     def send(self, number):
         self.process.send_signal(number)
+        if number == signal.SIGSTOP:
+            # It runs on until the signal has come to its processor.
+            os.waitpid(self.process.pid, os.WUNTRACED)
 
     def kill(self):
         self.send(signal.SIGKILL)
@@ -354,7 +357,11 @@ def test_a_stopped_owner_is_told_and_keeps_no_other_thread_waiting():
 
         counting = threading.Thread(target=count)
         counting.start()
-        calls = [lambda: store["a"], lambda: "a" in store, lambda: store.__setitem__("b", b"2"), lambda: iter(store)]
+        # Look-ups may be answered without the owner, from what it shows.
+        for look in (lambda: store["a"] == b"1", lambda: "a" in store):
+            with contextlib.suppress(firndex.Silent):
+                assert look()
+        calls = [lambda: store.__setitem__("b", b"2"), lambda: store.pop("a"), lambda: list(store)]
         for call in calls:
             before = turns
             with pytest.raises(TimeoutError, match="the argument `patience`") as raised:

@@ -1,5 +1,6 @@
 """Not run: mypy and pyright read it. A mistake has to be reported, or its `type: ignore` is unused: an error, too."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -7,7 +8,9 @@ import numpy as np
 from typing_extensions import assert_type
 
 import firndex
-from firndex import Store, Table, cached
+import firndex.django
+import firndex.flask_caching
+from firndex import Cache, Store, Table, cached
 
 
 def stores() -> None:
@@ -43,6 +46,28 @@ def tables() -> None:
         table.get_many([1], out="values")  # type: ignore[arg-type]
 
 
+def caches() -> None:
+    with Cache(Path("a.firn"), 1 << 20, durability="process") as cache:
+        cache["a"] = b"1"
+        cache.set("a", bytearray(b"1"), expire=timedelta(hours=1))
+        cache.set_many({"a": "1"}, 0.5)
+        assert_type(cache["a"], bytes)
+        assert_type(cache.get("a"), bytes | None)
+        assert_type(cache.get("a", 7), bytes | int)
+        assert_type(cache.pop("a", None), bytes | None)
+        assert_type(cache.time_left("a"), float | None)
+        assert_type(cache.get_many(["a"]), list[bytes | None])
+        assert_type(list(cache), list[bytes])
+        assert_type(list(cache.items()), list[tuple[bytes, bytes]])
+        assert_type(cache.get_or_compute("a", lambda: "1", expire=60), bytes)
+        assert_type(cache.stats()["hits"], float)
+        cache.set("a", b"1", expire="1")  # type: ignore[arg-type]
+        cache.get_or_compute("a", lambda: 1)  # type: ignore[arg-type,return-value]
+    Cache("a.firn", 1 << 20, guests=True)  # type: ignore[call-arg]
+    cached(cache, expire=timedelta(days=1))
+    cached("results.firn", capacity=1 << 20, expire=60)
+
+
 @cached("results.firn", version=1)
 def square(n: int) -> int:
     return n * n
@@ -52,3 +77,8 @@ def results() -> None:
     assert_type(square(2), int)
     assert_type(square.cache_info().hits, int)
     square("2")  # type: ignore[arg-type]
+
+
+def backends() -> None:
+    assert_type(firndex.django.FirndexCache("web.firn", {}).cache, Cache)
+    assert_type(firndex.flask_caching.FirndexCache("web.firn", key_prefix="a").cache, Cache)

@@ -7,8 +7,10 @@
 b'signed in'
 """
 
+from ._cache import Cache
 from ._errors import (
     BadOption,
+    CacheHeld,
     Closed,
     Corrupt,
     Error,
@@ -31,6 +33,7 @@ from ._errors import (
     ReadOnly,
     Silent,
     SystemFailure,
+    TooLarge,
     Vanished,
     error,
 )
@@ -40,6 +43,8 @@ from ._store import Backup, Dbm, Report, Store, open
 __all__ = [
     "BadOption",
     "Backup",
+    "Cache",
+    "CacheHeld",
     "CacheInfo",
     "Closed",
     "Corrupt",
@@ -67,6 +72,7 @@ __all__ = [
     "Store",
     "SystemFailure",
     "Table",
+    "TooLarge",
     "Vanished",
     "cached",
     "error",

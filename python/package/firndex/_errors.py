@@ -64,6 +64,14 @@ class Limit(Error, builtins.ValueError):
     """A key or a value is too long, or too many keys share one hash."""
 
 
+class TooLarge(Error, builtins.ValueError):
+    """An entry would take more than a quarter of its cache. It was not stored."""
+
+
+class CacheHeld(Error):
+    """No room could be made in a cache, since other threads were reading what would go. Try again."""
+
+
 class BadOption(Error, builtins.ValueError):
     """An argument of the opening makes no sense."""
 

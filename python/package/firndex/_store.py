@@ -59,7 +59,7 @@ class _Items(ItemsView):
 
 
 class Handle:
-    """What stores and tables have in common: they can be closed, and are at the end of the process."""
+    """What all pools have in common: they can be checked and closed, and are closed at the end of the process."""
 
     __slots__ = ()
 
@@ -68,6 +68,21 @@ class Handle:
 
     def __exit__(self, *raised):
         self.close()
+
+    def check(self):
+        """Verify every pair and every invariant. Exact while nothing writes.
+
+        >>> import firndex
+        >>> firndex.Store().check().is_sound
+        True
+        """
+        return Report(*self._check())
+
+
+class Lasting(Handle):
+    """What stores and tables have in common beside: nothing goes by itself, so a copy is worth having."""
+
+    __slots__ = ()
 
     def backup(self, out, *, replace=False):
         """Write a copy of the pool at `out`, while others go on using this one.
@@ -82,15 +97,6 @@ class Handle:
         1
         """
         return Backup(*self._backup(out, replace))
-
-    def check(self):
-        """Verify every pair and every invariant. Exact while nothing writes.
-
-        >>> import firndex
-        >>> firndex.Store().check().is_sound
-        True
-        """
-        return Report(*self._check())
 
 
 _open = weakref.WeakSet()
@@ -107,7 +113,7 @@ def _close_all():
             pass
 
 
-class Store(Handle, _firndex.Store, MutableMapping):
+class Store(Lasting, _firndex.Store, MutableMapping):
     """A dict of bytes to bytes that outlives the process.
 
     `Store(path)` opens the pool at `path`, or creates it. `Store()` is one in memory, which ends with the process.

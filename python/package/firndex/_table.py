@@ -4,7 +4,7 @@ from collections.abc import ItemsView, KeysView, MutableMapping, ValuesView
 
 from . import _firndex
 from ._errors import Error
-from ._store import _MISSING, Handle, _open
+from ._store import _MISSING, Lasting, _open
 
 
 class _Keys(KeysView):
@@ -42,7 +42,7 @@ class _Items(ItemsView):
         return f"<items of {self._mapping!r}>"
 
 
-class Table(Handle, _firndex.Table, MutableMapping):
+class Table(Lasting, _firndex.Table, MutableMapping):
     """A map of keys and values of fixed sizes, in and out of numpy's arrays, that outlives the process.
 
     `Table(path, key=..., value=...)` opens the pool at `path`, or creates it. `Table()` is one in memory. `key` and
