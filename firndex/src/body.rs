@@ -2,7 +2,9 @@
 
 use index::{CheckReport, Error, Fixed, Index, Occupancy, Records, Shrunk, WhenBuilt};
 use pmem::heap::HeapUse;
+use pmem::pool::Gate;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// What an engine is asked whether it holds a table or a store.
@@ -36,6 +38,14 @@ pub(crate) trait Body: Send + Sync {
     fn when_built(&self, then: WhenBuilt);
     /// The store, if it is one.
     fn records(&self) -> Option<&dyn Records>;
+
+    /// Whether there is work for a thread in the background, as long as the pool is open for writing.
+    fn has_background(&self) -> bool {
+        false
+    }
+
+    /// Does that work until it is told to stop. `gate` gives the right to write.
+    fn run_background(&self, _gate: &Gate, _is_stopped: &AtomicBool) {}
 }
 
 macro_rules! body {

@@ -133,16 +133,6 @@ impl Handle {
         }
     }
 
-    /// Whether the pool is open for writing.
-    pub(crate) fn is_writable(&self) -> bool {
-        !self.pool.is_read_only()
-    }
-
-    /// What changes pass.
-    pub(crate) fn gate(&self) -> &Arc<Gate> {
-        &self.gate
-    }
-
     /// What serving guests takes.
     pub(crate) fn rights(&self) -> Rights {
         Rights {

@@ -84,7 +84,7 @@ mod when_durable;
 mod word_types;
 
 pub use batch_error::BatchError;
-pub use cache::{Cache, CacheStats};
+pub use cache::{Cache, CacheIter, CacheStats};
 pub use collection::{Entry, StoreEntry};
 pub use cursor::is_cursor;
 /// Makes a struct a key or a value of tables, if its fields are [`Fixed`](trait@Fixed). Its bytes are those of the

@@ -48,7 +48,7 @@ pub(crate) struct Counted {
     body: Arc<dyn Body>,
     /// Uses the engine until it is dropped, as the sweeper does.
     compactor: Option<Compactor>,
-    /// Finds what space is free in a store that was open before.
+    /// Finds what space is free in a store that was open before, or removes what is over from a cache.
     sweeper: Option<Background>,
     /// Has the engine used by guests.
     serving: Option<Serving>,
@@ -139,7 +139,16 @@ impl Pool {
         if pool.is_read_only() {
             return Ok(());
         }
-        if options.settings.helpers > 0
+        if body.has_background() {
+            let (body, gate) = (Arc::clone(body), Arc::clone(pool.gate()));
+            let work = move |is_stopped: &AtomicBool| body.run_background(&gate, is_stopped);
+            let io = |source| OpenError::Io {
+                action: "starting the thread that removes what is over in",
+                path: "the cache".into(),
+                source,
+            };
+            *sweeper = Some(Background::start("firndex-cache", work).map_err(io)?);
+        } else if options.settings.helpers > 0
             && let Some(records) = body.records()
             && records.take_sweep_over()
         {

@@ -21,32 +21,18 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// Opens or creates, as the options say of refusals.
 pub(crate) fn open<T: Guest>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
-    open_or_reset(options, path, mode, open::open)
-}
-
-/// As [`open`], what no other process may have open at the same time.
-pub(crate) fn open_alone<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
-    open_or_reset(options, path, mode, open::alone)
-}
-
-fn open_or_reset<T: Held>(
-    options: &Options,
-    path: &Path,
-    mode: Mode,
-    open: impl Fn(&Options, &Path, Mode) -> Result<T>,
-) -> Result<T> {
     let may_reset = options.reset_if_refused && !options.read_only && mode != Mode::Create;
     // An empty cache needs a capacity.
     if !may_reset || T::contents() == Contents::CACHE && options.cache_bytes.is_none() {
-        return until_free(options, || open(options, path, mode));
+        return until_free(options, || open::open(options, path, mode));
     }
     let before = identity(path);
-    let refusal = match until_free(options, || open(options, path, mode)) {
+    let refusal = match until_free(options, || open::open(options, path, mode)) {
         Err(refusal) if is_useless(&refusal, options, path) => refusal,
         opened => return opened,
     };
     let is_reset = reset::<T>(options, path, before)?;
-    let mut opened = until_free(options, || open(options, path, Mode::Open))?;
+    let mut opened: T = until_free(options, || open::open(options, path, Mode::Open))?;
     if is_reset {
         opened.pool_mut().handle.set_reset(refusal);
     }

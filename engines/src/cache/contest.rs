@@ -113,6 +113,7 @@ impl<M: Medium> Cache<M> {
             1 => Use::Items(to, sequence),
             _ => Use::Large(to, sequence),
         };
+        self.arena.note_time(number, self.now_ms());
         self.set_use(number, of, mark_of(segment.generation.load(Ordering::Relaxed), run));
         segment.queue.store(to as u32, Ordering::Relaxed);
         segment.sequence.store(sequence, Ordering::Relaxed);

@@ -42,6 +42,7 @@ impl<M: Medium> Cache<M> {
                     self.segments[rest as usize].set_use(Use::Rest);
                 }
                 // From here on what the others say of themselves does not count: the item lies over it.
+                self.arena.note_time(first, self.now_ms());
                 self.set_use(first, Use::Large(Queue::Small, sequence), mark_of(generation, run));
                 let at = self.arena.start_of(first).add(SEGMENT_HEAD_BYTES);
                 let stamp = expires_ms | (generation & GENERATION_MASK) << GENERATION_SHIFT;

@@ -39,9 +39,11 @@ mod split;
 mod stats;
 #[cfg(test)]
 mod tests;
+mod walk;
 
 pub use open::{CAPACITY_MIN, capacity_of, recorded_ms, segment_log2};
 pub use stats::CacheStats;
+pub use walk::Walk;
 
 use ::index::Record;
 use ::index::hash::Hasher;
@@ -57,6 +59,7 @@ use segments::{Lists, Queue, Segment};
 use sketch::Sketch;
 use space::Stream;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Locks on keys. Each key has one of them, by its hash.
 const LOCKS: u64 = if cfg!(feature = "simulated") { 4 } else { 1024 };
@@ -326,58 +329,15 @@ impl<M: Medium> Cache<M> {
         self.len() == 0
     }
 
-    /// Calls `visit` with each key and value that is there; as [`Cache::peek`], this is no hit. A key that is there
-    /// throughout is met, perhaps twice if it is moved meanwhile. `visit` returns whether to go on; it may not change
-    /// the cache.
-    pub fn for_each(&self, visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
-        let mut parts = vec![index::Part::WHOLE];
-        while let Some(part) = parts.pop() {
-            let segment = self.directory.only_segment(part);
-            if let Some(segment) = segment
-                && !self.visit_part(part, segment, visit)
-            {
-                return;
-            }
-            // A split that came between may have taken keys away before their line was read.
-            let is_whole = segment.is_some() && self.directory.only_segment(part) == segment;
-            if !is_whole && self.directory.can_name(part.halves()[0]) {
-                parts.extend(part.halves());
-            } else if !is_whole {
-                parts.push(part);
-            }
-        }
-    }
-
-    /// Calls `visit` with what has its slot in a part of the index, as long as a segment has that part. Returns whether
-    /// to go on.
-    fn visit_part(
-        &self,
-        part: index::Part,
-        segment: u32,
-        visit: &mut dyn FnMut(&[u8], &[u8]) -> bool,
-    ) -> bool {
-        for line in 0..index::lines_of(&self.arena) {
-            let guard = self.epochs.pin();
-            if !self.directory.begins_in(part, segment) {
-                return true;
-            }
-            let slots = self.arena.medium().load_line(index::line_of(&self.arena, segment, line));
-            for slot in slots.into_iter().filter(|slot| *slot != 0 && part.has(tag_in(*slot))) {
-                let Some(entry) = self.arena.entry(self.place(slot), &guard) else { continue };
-                if self.is_current(entry.stamp) && !visit(entry.key, entry.value) {
-                    return false;
-                }
-            }
-        }
-        true
-    }
-
     /// Figures of the cache. What an opening has found is [counted](Cache::count_all) before.
     pub fn stats(&self) -> CacheStats {
         self.count_all();
         let with_items = self.segments.iter().filter(|one| one.has_items());
         let entry_bytes = with_items.map(|one| one.live_bytes.load(Ordering::Relaxed)).sum();
-        let index_segments = self.lists.lock().index_segments;
+        let (index_segments, [oldest_put, oldest_kept]) = {
+            let lists = self.lists.lock();
+            (lists.index_segments, [Queue::Small, Queue::Main].map(|queue| self.age(&lists, queue)))
+        };
         let bytes = self.arena.segment_bytes();
         CacheStats {
             hits: self.counted(Count::Hits),
@@ -398,7 +358,23 @@ impl<M: Medium> Cache<M> {
                 + self.sketch.bytes()
                 + self.wheel.bytes()
                 + size_of_val(&*self.segments) as u64,
+            oldest_put,
+            oldest_kept,
         }
+    }
+
+    /// How long ago the oldest segment of a queue was begun that has items.
+    fn age(&self, lists: &Lists, queue: Queue) -> Duration {
+        let has_items = |&&(number, sequence): &&(u32, u64)| {
+            let segment = &self.segments[number as usize];
+            segment.sequence.load(Ordering::Relaxed) == sequence
+                && segment.has_items()
+                && segment.live.load(Ordering::Relaxed) > 0
+        };
+        let oldest = lists.queues[queue as usize].iter().find(has_items);
+        oldest.map_or(Duration::ZERO, |&(number, _)| {
+            Duration::from_millis(self.now_ms().saturating_sub(self.arena.time(number)))
+        })
     }
 
     /// Most bytes of an item: a quarter of the cache.

@@ -109,6 +109,7 @@ impl<M: Medium> Cache<M> {
         segment.begin(queue, sequence, generation, 1);
         segment.used.store(SEGMENT_HEAD_BYTES, Ordering::Relaxed);
         self.clear_hits(number, 1);
+        self.arena.note_time(number, self.now_ms());
         self.set_use(number, Use::Items(queue, sequence), mark_of(generation, 1));
         segment.set_phase(Phase::Open);
         let mut lists = self.lists.lock();

@@ -1,6 +1,7 @@
 //! Figures of a cache.
 
 use std::ops::Sub;
+use std::time::Duration;
 
 /// Figures of a cache. Counts are of this process, since the cache was opened; the difference of two is of the time
 /// between them.
@@ -37,6 +38,12 @@ pub struct CacheStats {
     pub capacity_bytes: u64,
     /// Bytes of memory beside the pool.
     pub volatile_bytes: u64,
+    /// How long ago the oldest entries were put that have not been kept since. In a full cache this is about how long
+    /// an entry stays that nobody asks for.
+    pub oldest_put: Duration,
+    /// How long ago the oldest entries were kept of those that were: about how often it is decided anew whether they
+    /// stay.
+    pub oldest_kept: Duration,
 }
 
 impl CacheStats {

@@ -1,30 +1,37 @@
 //! A cache in its pool.
 
-use super::{Cache, clock_from};
+use super::clock::{CacheClock, System};
+use super::flights::Flights;
+use super::{Cache, CacheOperations, End, Owned};
 use crate::any_engine::AnyEngine;
 use crate::body::Body;
 use crate::bounds::MAX_BYTES_MAX;
 use crate::contents::Contents;
+use crate::guests::Served;
 use crate::held::Held;
 use crate::open::{self, Mode};
 use crate::pool::Pool;
 use crate::shapes::Shapes;
-use crate::{Engine, Error, Options, Result};
+use crate::{Engine, Error, Options, Result, refusals};
 use engines::cache::{self, CAPACITY_MIN};
 use index::hash::Hasher;
 use index::{CheckReport, Occupancy, Records, Shrunk, WhenBuilt};
 use pmem::heap::HeapUse;
 use pmem::medium::Memory;
+use pmem::pool::Gate;
 use pmem::superblock::ENGINE_PARAMS;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::park_timeout;
 use std::time::Duration;
 
-type Operations = cache::Cache<Memory>;
+/// How often what is over is looked for.
+const SWEEP_EVERY: Duration = Duration::from_millis(250);
 
-impl Body for Arc<Operations> {
+impl Body for Arc<dyn CacheOperations> {
     fn pairs(&self) -> u64 {
-        self.len()
+        (**self).len()
     }
 
     /// To count them all could take as long as to read the whole pool.
@@ -50,7 +57,7 @@ impl Body for Arc<Operations> {
     }
 
     fn check(&self) -> CheckReport {
-        Operations::check(self)
+        (**self).check()
     }
 
     fn settle(&self) {}
@@ -74,10 +81,34 @@ impl Body for Arc<Operations> {
     fn records(&self) -> Option<&dyn Records> {
         None
     }
+
+    fn has_background(&self) -> bool {
+        true
+    }
+
+    fn run_background(&self, gate: &Gate, is_stopped: &AtomicBool) {
+        let Some(cache) = Arc::clone(self).owned() else { return };
+        // What is over can be found only where it has been counted.
+        cache.count_unless(&|| is_stopped.load(Ordering::Relaxed));
+        while !is_stopped.load(Ordering::Relaxed) {
+            park_timeout(SWEEP_EVERY);
+            // A pool that was synced stays clean: what is over is not returned anyway.
+            if let Some(_write) = gate.enter()
+                && cache.sweep() > 0
+            {
+                // If that fails, only a clock that is set back before the next opening brings something back.
+                let _ = cache.record_time();
+            }
+        }
+        // How many look-ups there were is of use to nobody but those who want figures.
+        if let Some(_write) = gate.enter() {
+            let _ = cache.record_time();
+        }
+    }
 }
 
 impl Held for Cache {
-    type Operations = Operations;
+    type Operations = dyn CacheOperations;
 
     fn contents() -> Contents {
         Contents::CACHE
@@ -91,23 +122,24 @@ impl Held for Cache {
         pool: Arc<pmem::Pool<Memory>>,
         _engine: Engine,
         options: &Options,
-    ) -> Result<AnyEngine<Operations>> {
+    ) -> Result<AnyEngine<dyn CacheOperations>> {
         let superblock = pool.superblock();
         let settings = cache::Settings {
             capacity_bytes: options.cache_bytes.unwrap_or_else(|| cache::capacity_of(&superblock)),
-            clock: clock_from(cache::recorded_ms(&superblock)),
+            clock: Arc::new(CacheClock::new(System, cache::recorded_ms(&superblock))),
             when_gone: options.on_evict.as_ref().map(crate::on_evict::OnEvict::when_gone),
         };
-        let opened = Operations::open(pool, Hasher::new(superblock.hash_seed), settings)?;
+        let opened = Owned::open(pool, Hasher::new(superblock.hash_seed), settings)?;
         Ok(AnyEngine::new(Box::new(opened), engines::Inlined::none()))
     }
 
-    fn body(engine: &AnyEngine<Operations>) -> Arc<dyn Body> {
+    fn body(engine: &AnyEngine<dyn CacheOperations>) -> Arc<dyn Body> {
         Arc::new(engine.shared())
     }
 
-    fn new(operations: AnyEngine<Operations>, pool: Pool) -> Self {
-        Cache { sweeper: None, operations, pool, flights: super::Flights::new() }
+    fn new(operations: AnyEngine<dyn CacheOperations>, pool: Pool) -> Self {
+        let owned = operations.shared().owned();
+        Cache { operations, owned, pool, flights: Flights::new() }
     }
 
     fn pool(&self) -> &Pool {
@@ -118,19 +150,25 @@ impl Held for Cache {
         &mut self.pool
     }
 
-    fn into_pool(mut self) -> Pool {
-        drop(self.sweeper.take());
+    fn into_pool(self) -> Pool {
         self.pool
     }
 
+    fn served(&self) -> Option<Arc<dyn Served>> {
+        Some(Arc::new(self.operations.shared()))
+    }
+
     fn put_all_in(&self, copy: &Self) -> Result<()> {
-        let mut put = Ok(());
-        self.operations.for_each(&mut |key, value| {
-            let expires_ms = self.operations.expires_ms(key).unwrap_or(1);
-            put = copy.put_to(key, value, expires_ms);
-            put.is_ok()
-        });
-        put
+        for entry in self {
+            let (key, value) = entry?;
+            let end = match self.owned.as_ref().and_then(|owned| owned.expires_ms(&key)) {
+                None => continue,
+                Some(0) => End::Never,
+                Some(expires_ms) => End::AtMs(expires_ms),
+            };
+            copy.put_to(&key, &value, end)?;
+        }
+        Ok(())
     }
 }
 
@@ -140,7 +178,8 @@ impl Options {
     /// is worth least is evicted at once, and the space beyond is given back to the file system. Of the capacity that
     /// it was made with it may take a twenty-fifth, even if it is given less.
     ///
-    /// At least 256 KiB. An entry may take a quarter of it. [`Options::guests`] is not for caches: one process has it.
+    /// At least 256 KiB. An entry may take a quarter of it. In a process that becomes a guest
+    /// ([`Options::guests`]) the capacity is the owner's, and stays what it is when this one owns the pool later.
     ///
     /// ```
     /// # fn main() -> firndex::Result<()> {
@@ -178,9 +217,7 @@ impl Options {
 
     /// A cache in anonymous memory.
     pub fn in_memory_cache(&self, capacity_bytes: u64) -> Result<Cache> {
-        let mut cache: Cache = open::in_memory(&self.for_cache(Some(capacity_bytes), 0)?)?;
-        cache.start_sweeper()?;
-        Ok(cache)
+        open::in_memory(&self.for_cache(Some(capacity_bytes), 0)?)
     }
 
     /// Calls `tell` with key, value and cause after an entry of a cache is gone that nobody removed or replaced.
@@ -198,14 +235,12 @@ impl Options {
     fn cache(&self, path: &Path, mode: Mode, capacity_bytes: Option<u64>) -> Result<Cache> {
         let found_bytes = std::fs::metadata(path).map_or(0, |found| found.len());
         let options = self.for_cache(capacity_bytes, found_bytes)?;
-        let mut cache: Cache = crate::refusals::open_alone(&options, path, mode)?;
-        cache.start_sweeper()?;
-        Ok(cache)
+        refusals::open(&options, path, mode)
     }
 
     /// These options, for a cache of this capacity in a file that has `found_bytes`.
     fn for_cache(&self, capacity_bytes: Option<u64>, found_bytes: u64) -> Result<Options> {
-        let mut options = self.clone().guests(false);
+        let mut options = self.clone();
         if let Some(bytes) = capacity_bytes {
             if !(CAPACITY_MIN..=MAX_BYTES_MAX).contains(&bytes) {
                 return Err(Error::OutOfRange {

@@ -3,28 +3,22 @@
 mod clock;
 mod flights;
 mod held;
+mod iter;
+mod operations;
 
 pub use engines::cache::CacheStats;
+pub use iter::CacheIter;
+pub(crate) use operations::{CacheOperations, End, Entries, Owned};
 
 use crate::any_engine::AnyEngine;
-use crate::background::Background;
 use crate::pool::Pool;
 use crate::store::Record;
 use crate::{BatchError, Error, Options, Result};
-use clock::{CacheClock, System};
-use engines::cache::{self, CacheError, Clock};
 use flights::{Arrival, Flights, Part};
-use index::Done;
-use pmem::medium::Memory;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::park_timeout;
 use std::time::{Duration, SystemTime};
-
-/// How often what is over is looked for.
-const SWEEP_EVERY: Duration = Duration::from_millis(250);
 
 /// A cache of byte strings in a pool: it never takes more than its capacity, what is seldom asked for makes room, and
 /// all of it is there after a restart, a kill -9 included.
@@ -55,9 +49,9 @@ const SWEEP_EVERY: Duration = Duration::from_millis(250);
 /// # }
 /// ```
 pub struct Cache {
-    /// Ends before the cache does.
-    sweeper: Option<Background>,
-    operations: AnyEngine<cache::Cache<Memory>>,
+    operations: AnyEngine<dyn CacheOperations>,
+    /// The engine, if this process opened the pool as its owner: behind no virtual call.
+    owned: Option<Arc<Owned>>,
     pool: Pool,
     flights: Flights,
 }
@@ -78,34 +72,38 @@ impl Cache {
         Options::new().in_memory_cache(capacity_bytes)
     }
 
-    /// The value of `key`, in place. Takes no lock and never waits.
+    /// The value of `key`, in place. Takes no lock and never waits. A guest asks the pool's owner, and gets a copy.
     ///
     /// Drop the [`Record`] soon: as long as it is held, no space is used again that is freed meanwhile, and puts
     /// at last fail with [`Error::CacheHeld`].
     #[inline]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Record<'_>>> {
         let key = key.as_ref();
-        if self.pool.handle.is_disturbed() {
-            return self.pool.handle.look(|| Ok(self.operations.get(key).map(Record::new)));
+        match &self.owned {
+            Some(owned) if !self.pool.handle.is_disturbed() => Ok(owned.get(key).map(Record::new)),
+            _ => self.pool.handle.look(|| self.operations.get(key)),
         }
-        Ok(self.operations.get(key).map(Record::new))
     }
 
-    /// [`Cache::get`] for each key.
+    /// [`Cache::get`] for each key. A guest asks for many of them at once.
     pub fn get_many<Q: AsRef<[u8]>>(&self, keys: &[Q]) -> Result<Vec<Option<Record<'_>>>> {
-        keys.iter().map(|key| self.get(key)).collect()
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        self.pool.handle.look(|| self.operations.get_many(&keys))
     }
 
     /// Whether `key` is there. This is no hit.
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        let key = key.as_ref();
-        self.pool.handle.look(|| Ok(self.operations.peek(key).is_some()))
+        Ok(self.peek(key.as_ref())?.is_some())
+    }
+
+    pub(crate) fn peek(&self, key: &[u8]) -> Result<Option<Record<'_>>> {
+        self.pool.handle.look(|| self.operations.peek(key))
     }
 
     /// Stores the pair, whether or not `key` is there, without an end. The calling thread holds no [`Record`]: room
     /// could not be made of what it keeps.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_to(key.as_ref(), value.as_ref(), 0)
+        self.put_to(key.as_ref(), value.as_ref(), End::Never)
     }
 
     /// [`Cache::put`] for each pair, in order. A [`BatchError`] tells which pairs were put before it.
@@ -113,11 +111,9 @@ impl Cache {
         &self,
         pairs: &[(Q, V)],
     ) -> std::result::Result<(), BatchError> {
-        for (place, (key, value)) in pairs.iter().enumerate() {
-            self.put(key, value)
-                .map_err(|error| BatchError::after(pairs.len(), Done::first(place), error))?;
-        }
-        Ok(())
+        let pairs: Vec<(&[u8], &[u8])> =
+            pairs.iter().map(|(key, value)| (key.as_ref(), value.as_ref())).collect();
+        self.pool.handle.mutate_batch(pairs.len(), || self.operations.put_many(&pairs))
     }
 
     /// Stores the pair for a time. After that it is there no more. The time is measured in milliseconds, and goes on
@@ -128,7 +124,7 @@ impl Cache {
         value: impl AsRef<[u8]>,
         time: Duration,
     ) -> Result<()> {
-        self.put_to(key.as_ref(), value.as_ref(), self.after(time))
+        self.put_to(key.as_ref(), value.as_ref(), End::after(time))
     }
 
     /// Stores the pair up to a moment. A moment in the past only removes what there was.
@@ -141,40 +137,37 @@ impl Cache {
         value: impl AsRef<[u8]>,
         end: SystemTime,
     ) -> Result<()> {
-        self.put_to(key.as_ref(), value.as_ref(), ms_of(end))
+        self.put_to(key.as_ref(), value.as_ref(), End::AtMs(ms_of(end)))
     }
 
-    fn put_to(&self, key: &[u8], value: &[u8], expires_ms: u64) -> Result<()> {
-        self.pool.handle.mutate(|| Ok(self.operations.put(key, value, expires_ms)?))
+    pub(crate) fn put_to(&self, key: &[u8], value: &[u8], end: End) -> Result<()> {
+        self.pool.handle.mutate(|| self.operations.put(key, value, end))
     }
 
     /// Lets the entry of `key` end after this time from now on, if it is there. Returns whether it is.
     pub fn touch(&self, key: impl AsRef<[u8]>, time: Duration) -> Result<bool> {
-        let (key, expires_ms) = (key.as_ref(), self.after(time));
-        self.pool.handle.mutate(|| Ok(self.operations.touch(key, expires_ms)))
+        self.touch_to(key.as_ref(), End::after(time))
+    }
+
+    pub(crate) fn touch_to(&self, key: &[u8], end: End) -> Result<bool> {
+        self.pool.handle.mutate(|| self.operations.touch(key, end))
     }
 
     /// How long the entry of `key` will still be there: `None` if it is not, `Some(None)` without an end.
     pub fn time_left(&self, key: impl AsRef<[u8]>) -> Result<Option<Option<Duration>>> {
         let key = key.as_ref();
-        self.pool.handle.look(|| {
-            let left = |expires_ms: u64| match expires_ms {
-                0 => None,
-                _ => Some(Duration::from_millis(expires_ms.saturating_sub(self.now_ms()))),
-            };
-            Ok(self.operations.expires_ms(key).map(left))
-        })
+        self.pool.handle.look(|| self.operations.time_left(key))
     }
 
     /// Removes `key`. Returns whether it was there.
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         let key = key.as_ref();
-        self.pool.handle.mutate(|| Ok(self.operations.remove(key)))
+        self.pool.handle.mutate(|| self.operations.remove(key))
     }
 
     /// Removes everything, in a time that does not depend on how much there is.
     pub fn clear(&self) -> Result<()> {
-        self.pool.handle.mutate_many(|| self.operations.clear().map_err(Error::PoolFull))
+        self.pool.handle.mutate_many(|| self.operations.clear())
     }
 
     /// The value of `key`; if it is not there, what `compute` returns, which is then put. While one thread computes the
@@ -260,7 +253,7 @@ impl Cache {
 
     /// What somebody else has computed before this thread joined, and put by now. The look-up before it is counted.
     fn put_since(&self, key: &[u8]) -> Result<Option<Arc<[u8]>>> {
-        self.pool.handle.look(|| Ok(self.operations.peek(key).map(|found| found.bytes().into())))
+        Ok(self.peek(key)?.map(|found| found[..].into()))
     }
 
     fn put_computed(&self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -270,13 +263,41 @@ impl Cache {
         }
     }
 
-    /// Calls `visit` with each key and value, until it returns `false`. This is no hit. `visit` must not change the
-    /// cache. An entry that is there throughout is met; one that is moved meanwhile perhaps twice.
+    /// Calls `visit` with each key and value, until it returns `false`. This is no hit. `visit` may change the cache. An
+    /// entry that is there throughout is met; one that is moved meanwhile perhaps twice.
     pub fn for_each(&self, mut visit: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
-        self.pool.handle.look(|| {
-            self.operations.for_each(&mut visit);
-            Ok(())
-        })
+        for entry in self {
+            let (key, value) = entry?;
+            if !visit(&key, &value) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn entries(&self) -> Box<dyn Entries + '_> {
+        self.operations.entries()
+    }
+
+    pub(crate) fn checked(&self) -> index::CheckReport {
+        self.operations.check()
+    }
+
+    /// All keys and values, as [`Cache::for_each`] meets them.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let cache = firndex::Cache::in_memory(1 << 20)?;
+    /// cache.put("a", "1")?;
+    /// for entry in cache.iter() {
+    ///     let (key, value) = entry?;
+    ///     assert_eq!((&key[..], &value[..]), (&b"a"[..], &b"1"[..]));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn iter(&self) -> CacheIter<'_> {
+        CacheIter::new(self)
     }
 
     /// Figures of the cache.
@@ -294,56 +315,14 @@ impl Cache {
     /// # }
     /// ```
     pub fn stats(&self) -> Result<CacheStats> {
-        self.pool.handle.look(|| Ok(self.operations.stats()))
+        self.pool.handle.look(|| self.operations.stats())
     }
 
     /// Closes the cache. Dropping it does the same, and tells no error.
-    pub fn close(mut self) -> Result<()> {
-        drop(self.sweeper.take());
-        let Cache { operations, pool, .. } = self;
-        drop(operations);
+    pub fn close(self) -> Result<()> {
+        let Cache { operations, owned, pool, .. } = self;
+        drop((operations, owned));
         pool.into_handle().close()
-    }
-
-    /// Removes what is over, until it is told to stop.
-    fn start_sweeper(&mut self) -> Result<()> {
-        if !self.pool.handle.is_writable() {
-            return Ok(());
-        }
-        let (operations, gate) = (self.operations.shared(), Arc::clone(self.pool.handle.gate()));
-        let sweep = move |is_stopped: &AtomicBool| {
-            // What is over can be found only where it has been counted.
-            operations.count_unless(&|| is_stopped.load(Ordering::Relaxed));
-            while !is_stopped.load(Ordering::Relaxed) {
-                park_timeout(SWEEP_EVERY);
-                // A pool that was synced stays clean: what is over is not returned anyway.
-                if let Some(_write) = gate.enter()
-                    && operations.sweep() > 0
-                {
-                    // If that fails, only a clock that is set back before the next opening brings something back.
-                    let _ = operations.record_time();
-                }
-            }
-            // How many look-ups there were is of use to nobody but those who want figures.
-            if let Some(_write) = gate.enter() {
-                let _ = operations.record_time();
-            }
-        };
-        let started = Background::start("firndex-cache", sweep);
-        let io =
-            |source| Error::Io { action: "starting the thread that removes what is over", source };
-        self.sweeper = Some(started.map_err(io)?);
-        Ok(())
-    }
-
-    fn now_ms(&self) -> u64 {
-        self.operations.now_ms()
-    }
-
-    /// The moment so long from now, in milliseconds.
-    fn after(&self, time: Duration) -> u64 {
-        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        self.now_ms().saturating_add(ms).max(1)
     }
 }
 
@@ -351,19 +330,6 @@ impl Cache {
 fn ms_of(moment: SystemTime) -> u64 {
     let since = moment.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX).max(1)
-}
-
-impl From<CacheError> for Error {
-    fn from(error: CacheError) -> Self {
-        match error {
-            CacheError::KeyTooLong { found, limit } => {
-                Error::Limit(index::ItemError::KeyTooLong { found, limit })
-            }
-            CacheError::TooLarge { found, limit } => Error::TooLarge { found, limit },
-            CacheError::Space(full) => Error::PoolFull(full),
-            _ => Error::CacheHeld,
-        }
-    }
 }
 
 /// What can be asked of any pool: whether it is sound, what survives power loss, the log.
@@ -377,11 +343,6 @@ impl Deref for Cache {
 
 impl std::fmt::Debug for Cache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Cache").field("entries", &self.operations.len()).finish_non_exhaustive()
+        f.debug_struct("Cache").field("entries", &self.pool.len()).finish_non_exhaustive()
     }
-}
-
-/// The clock of a cache whose pool has recorded this time.
-fn clock_from(recorded_ms: u64) -> Arc<dyn Clock> {
-    Arc::new(CacheClock::new(System, recorded_ms))
 }

@@ -44,7 +44,7 @@ impl<'a> Asked<'_, 'a> {
         self.look(seen)?;
         let (served, rights) = (&**self.served, self.rights);
         match operation {
-            Operation::Get | Operation::GetMany => {
+            Operation::Get | Operation::GetMany | Operation::Peek | Operation::TimeLeft => {
                 served.serve(operation, &mut request, answer)?;
             }
             Operation::Insert
@@ -55,7 +55,11 @@ impl<'a> Asked<'_, 'a> {
             | Operation::InsertMany
             | Operation::UpdateMany
             | Operation::UpsertMany
-            | Operation::RemoveMany => {
+            | Operation::RemoveMany
+            | Operation::PutUntil
+            | Operation::PutMany
+            | Operation::Touch
+            | Operation::Clear => {
                 if rights.pool.gate().is_syncing() {
                     return Ok(Outcome::PutAside);
                 }
@@ -128,7 +132,8 @@ impl<'a> Asked<'_, 'a> {
             | Operation::Len
             | Operation::Sync
             | Operation::Shrink
-            | Operation::Compact => return Ok(Outcome::Long(operation)),
+            | Operation::Compact
+            | Operation::CacheFigures => return Ok(Outcome::Long(operation)),
         }
         self.look(seen)?;
         Ok(Outcome::Answered)
@@ -155,6 +160,10 @@ impl<'a> Asked<'_, 'a> {
         match operation {
             Operation::Len => answer.push(body.pairs()),
             Operation::Figures => Figures::of(body, &rights.of_pool(), guests).write(answer),
+            Operation::CacheFigures => {
+                answer.clear();
+                self.served.serve(operation, &mut Reader(&[]), answer)?;
+            }
             Operation::Shrink => {
                 let write = rights.enter()?;
                 let halved = body.shrink()? == index::Shrunk::Halved;

@@ -34,7 +34,8 @@ pub(crate) fn join<T: Guest>(
 ) -> Result<Option<T>> {
     let began = Instant::now();
     let located = Located::followed(path)?;
-    let beside = || PoolFile::beside(&located, |bytes| options.size_max(bytes));
+    let heir = as_heir(options);
+    let beside = || PoolFile::beside(&located, |bytes| heir.size_max(bytes));
     let (pool, ownership, inode) = beside()?;
     let uuid = pool.superblock().uuid;
     let visit = match Visit::begin(&located, inode, uuid, ownership, options.patience) {
@@ -68,7 +69,7 @@ pub(crate) fn join<T: Guest>(
         inode,
         uuid: superblock.uuid,
         ownership,
-        options: as_heir(options),
+        options: heir,
         own,
     };
     let pool = Arc::new(pool);
@@ -92,10 +93,12 @@ fn demand_durability(options: &Options, superblock: &Superblock) -> Result<()> {
     }
 }
 
-/// The options of who may own the pool later. What it is now it stays: its durability, too. Whoever is a guest of one
+/// The options of who may own the pool later. What it is now it stays: its durability, too, and a cache's capacity. Whoever is a guest of one
 /// process today may be the owner for others tomorrow.
 fn as_heir(options: &Options) -> Options {
     let never_own = options.never_own || options.read_only;
     let options = options.clone().guests(true).never_own(never_own);
-    Options { durability: None, ..options }
+    // Of a cache this follows from its capacity.
+    let max_bytes = options.max_bytes.filter(|_| options.cache_bytes.is_none());
+    Options { durability: None, cache_bytes: None, max_bytes, ..options }
 }

@@ -5,14 +5,16 @@
 //! | file | what it has |
 //! |---|---|
 //! | `wire` | requests and answers in words |
-//! | `service`, `figures`, `rights` | what the owner does for a request |
+//! | `service`, `serve_cache`, `figures`, `rights` | what the owner does for a request |
 //! | `serve`, `execute`, `jobs` | the owner's serving thread |
 //! | `link`, `waits`, `own`, `beside` | a guest's way to whoever is the owner, itself included |
 //! | `seen` | what a guest looks up by itself |
-//! | `table`, `store`, `remote_scan`, `part_way` | a guest's table and store, their scans and batches |
-//! | `join` | from a path to a guest's table or store |
+//! | `table`, `store`, `cache`, `remote_scan`, `batches`, `part_way` | a guest's table, store and cache, their scans and batches |
+//! | `join` | from a path to a guest's table, store or cache |
 
+mod batches;
 mod beside;
+mod cache;
 mod execute;
 mod figures;
 mod jobs;
@@ -24,6 +26,7 @@ mod remote_scan;
 mod rights;
 mod seen;
 mod serve;
+mod serve_cache;
 mod service;
 mod store;
 mod table;

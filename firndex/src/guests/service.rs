@@ -12,12 +12,12 @@ use std::time::Instant;
 
 /// Words of an answer after which a scan or a batch leaves the rest to the next request: what is found may be far
 /// larger than what is asked for.
-const SCAN_WORDS: usize = 4096;
-const BATCH_ANSWER_WORDS: usize = 1 << 17;
+pub(super) const SCAN_WORDS: usize = 4096;
+pub(super) const BATCH_ANSWER_WORDS: usize = 1 << 17;
 /// Entries of a store's batch that are done at once. Their cache misses overlap.
 const ENTRIES_AT_ONCE: usize = 32;
 /// Steps after which a scan answers, with whatever it has found: others wait.
-const SCAN_STEPS: usize = 64;
+pub(super) const SCAN_STEPS: usize = 64;
 
 /// An engine that serves guests.
 pub(crate) trait Served: Send + Sync {
@@ -148,12 +148,12 @@ fn serve_batch<K: Fixed, V: Fixed>(
     Ok(done)
 }
 
-fn write_part_way(answer: &mut Vec<u64>, part_way: &PartWay) -> Done {
+pub(super) fn write_part_way(answer: &mut Vec<u64>, part_way: &PartWay) -> Done {
     write_unfinished(answer, part_way.error(), part_way.failed(), part_way.done());
     part_way.done()
 }
 
-fn read_each<T>(
+pub(super) fn read_each<T>(
     count: usize,
     mut read: impl FnMut() -> std::result::Result<T, Malformed>,
 ) -> std::result::Result<Vec<T>, Malformed> {
@@ -185,7 +185,7 @@ impl<K: Fixed, V: Fixed> ServedScan for TableScan<'_, K, V> {
     }
 }
 
-fn write_record(answer: &mut Vec<u64>, found: Option<Record<'_>>) {
+pub(super) fn write_record(answer: &mut Vec<u64>, found: Option<Record<'_>>) {
     answer.maybe(found, |answer, found| answer.bytes(found.bytes()));
 }
 

@@ -4,11 +4,9 @@ use super::join::Guest;
 use super::link::Link;
 use super::part_way::PartWay;
 use super::remote_scan::RemoteScan;
-use super::wire::{
-    BATCH_WORDS, Malformed, Operation, Reader, Write, read_answer, read_batch_answer,
-};
+use super::wire::{Operation, Reader, Write, read_answer};
 use crate::any_engine::AnyEngine;
-use crate::{BatchError, Error, Record as Shown, Result, Store};
+use crate::{BatchError, Record as Shown, Result, Store};
 use index::{
     CheckReport, ItemError, KeyValue, Occupancy, Record, RecordExchange, RecordScan, Records,
     Shrunk, Unfinished, check_limits, check_pairs,
@@ -26,7 +24,7 @@ struct GuestStore {
 type Found<'a> = Option<Record<'a>>;
 type Pair<'p> = (&'p [u8], &'p [u8]);
 
-fn record<'a>(words: &mut Reader<'_>) -> Result<Found<'a>> {
+pub(super) fn record<'a>(words: &mut Reader<'_>) -> Result<Found<'a>> {
     let bytes = words.maybe(|words| Ok(Box::<[u8]>::from(words.bytes()?)))?;
     Ok(bytes.map(Record::copied))
 }
@@ -74,7 +72,6 @@ impl GuestStore {
         Ok(self.link.ask(operation, |store| own(store).map(shown), write, found)?)
     }
 
-    /// A batch, in parts of which each goes through a lane at once, if its entries do.
     fn batch<'a, E>(
         &'a self,
         operation: Operation,
@@ -83,41 +80,8 @@ impl GuestStore {
         bytes: impl Fn(&E) -> usize,
         write: impl Fn(&mut Vec<u64>, &E),
     ) -> std::result::Result<Vec<Found<'a>>, PartWay> {
-        let mut all = Vec::with_capacity(entries.len());
-        let mut rest = entries;
-        while !rest.is_empty() {
-            let mut words = 0;
-            let fits = |entry: &&E| {
-                words += 4 + bytes(entry) / 8;
-                words <= BATCH_WORDS
-            };
-            let count = rest.iter().take_while(fits).count().max(1);
-            let part = &rest[..count];
-            let asked = self.link.ask(
-                operation,
-                |store| own(store, part).map(all_shown),
-                |request| {
-                    request.push(part.len() as u64);
-                    part.iter().for_each(|entry| write(request, entry));
-                },
-                |answer| {
-                    let (mut words, failed) = read_batch_answer(answer, part.len());
-                    if let Some(part_way) = failed {
-                        return Err(part_way);
-                    }
-                    let done = words.count().map_err(Error::from)?;
-                    Ok((0..done).map(|_| record(&mut words)).collect::<Result<Vec<_>>>()?)
-                },
-            );
-            let before = all.len();
-            all.extend(asked.map_err(|part_way| part_way.after(before))?);
-            // The owner answers a beginning of them, if what it has found is large.
-            match all.len() - before {
-                done if (1..=count).contains(&done) => rest = &rest[done..],
-                _ => return Err(PartWay::from(Error::from(Malformed)).after(before)),
-            }
-        }
-        Ok(all)
+        let own = |store: &'a Store, part: &[E]| own(store, part).map(all_shown);
+        self.link.batch(operation, own, entries, bytes, write, record)
     }
 
     fn pairs<'a>(

@@ -70,13 +70,22 @@ operations! {
     /// Waits until a ticket survives power loss.
     WaitDurable = 23,
     LogUse = 24,
+    /// Of a cache: as a look-up, but no hit.
+    Peek = 25,
+    PutUntil = 26,
+    PutMany = 27,
+    Touch = 28,
+    TimeLeft = 29,
+    Clear = 30,
+    CacheFigures = 31,
 }
 
 impl Operation {
     /// Whether it does not matter how often this is done.
     pub(super) fn only_reads(self) -> bool {
         use Operation::{
-            DurableUpTo, Figures, Get, GetMany, Len, LogUse, Scan, Sync, Ticket, WaitDurable,
+            CacheFigures, DurableUpTo, Figures, Get, GetMany, Len, LogUse, Peek, Scan, Sync,
+            Ticket, TimeLeft, WaitDurable,
         };
         matches!(
             self,
@@ -89,13 +98,16 @@ impl Operation {
                 | DurableUpTo
                 | WaitDurable
                 | LogUse
+                | Peek
+                | TimeLeft
+                | CacheFigures
         )
     }
 
     /// Whether it may take as long as it likes.
     pub(super) fn is_long(self) -> bool {
-        use Operation::{Compact, Figures, Len, Shrink, Sync, WaitDurable};
-        matches!(self, Shrink | Compact | Sync | WaitDurable | Figures | Len)
+        use Operation::{CacheFigures, Compact, Figures, Len, Shrink, Sync, WaitDurable};
+        matches!(self, Shrink | Compact | Sync | WaitDurable | Figures | Len | CacheFigures)
     }
 }
 
@@ -223,6 +235,8 @@ const LOG_CLOSED: u64 = 10;
 const INTERRUPTED: u64 = 11;
 const OTHER: u64 = 12;
 const LOG: u64 = 13;
+const TOO_LARGE: u64 = 14;
+const CACHE_HELD: u64 = 15;
 
 pub(super) fn write_error(words: &mut Vec<u64>, error: &Error) {
     let limits = |words: &mut Vec<u64>, number, found: usize, limit: usize| {
@@ -261,6 +275,8 @@ pub(super) fn write_error(words: &mut Vec<u64>, error: &Error) {
             words.bytes(error.to_string().as_bytes());
         }
         Error::Interrupted => words.push(INTERRUPTED),
+        Error::TooLarge { found, limit } => words.extend([TOO_LARGE, *found, *limit]),
+        Error::CacheHeld => words.push(CACHE_HELD),
         Error::Owner { found } => {
             words.push(OTHER);
             words.bytes(found.as_bytes());
@@ -298,6 +314,8 @@ fn read_error(number: u64, words: &mut Reader<'_>) -> std::result::Result<Error,
         LOG_CLOSED => Error::Log(LogError::Closed),
         INTERRUPTED => Error::Interrupted,
         LOG => Error::Log(LogError::Told { found: words.text()? }),
+        TOO_LARGE => Error::TooLarge { found: words.word()?, limit: words.word()? },
+        CACHE_HELD => Error::CacheHeld,
         OTHER => Error::Owner { found: words.text()? },
         _ => return Err(Malformed),
     })
@@ -403,6 +421,8 @@ mod tests {
             Error::Log(LogError::Closed),
             Error::Log(LogError::Told { found: "no room".into() }),
             Error::Interrupted,
+            Error::TooLarge { found: 900, limit: 800 },
+            Error::CacheHeld,
         ];
         for error in errors {
             let mut words = Vec::new();

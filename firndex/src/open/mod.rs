@@ -75,11 +75,6 @@ pub(crate) fn open<T: Guest>(options: &Options, path: &Path, mode: Mode) -> Resu
     }
 }
 
-/// Opens a pool that only one process can have open.
-pub(crate) fn alone<T: Held>(options: &Options, path: &Path, mode: Mode) -> Result<T> {
-    own(options, path, mode)
-}
-
 /// Opens the pool of a guest that is to be its owner.
 fn own_boxed<T: Guest>(options: &Options, path: &Path) -> Result<Box<dyn Own>> {
     Ok(Box::new(own::<T>(options, path, Mode::Open)?))

@@ -1,7 +1,7 @@
 //! A guest that writes what it likes into its lanes: it harms itself alone.
 
 use crate::owner::{FOR_EVER, Kind, Process, patient};
-use firndex::{Durability, Engine, Options, Store, Table};
+use firndex::{Cache, Durability, Engine, Options, Store, Table};
 use pmem::file::{Located, PoolFile};
 use pmem::meeting::{Asked, LANE_WORDS, LANES, Part, Visit};
 use std::path::Path;
@@ -35,7 +35,7 @@ fn request(random: &mut Random) -> (Vec<u64>, Part) {
     if let Some(first) = words.first_mut()
         && random.percent(80)
     {
-        *first = 1 + random.below(26);
+        *first = 1 + random.below(33);
     }
     let part = Part {
         is_first: random.percent(80),
@@ -80,7 +80,7 @@ fn pester(path: &Path, random: &mut Random, requests: u64) {
 #[test]
 fn what_a_guest_writes_into_its_lanes_harms_nobody_else() {
     let requests = effort::of(6000, 2000);
-    for (kind, seed) in [(Kind::Store, 1), (Kind::Words, 2), (Kind::Wide, 3)] {
+    for (kind, seed) in [(Kind::Store, 1), (Kind::Words, 2), (Kind::Wide, 3), (Kind::Cache, 4)] {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("pool");
         let engine = match kind {
@@ -112,6 +112,7 @@ fn what_a_guest_writes_into_its_lanes_harms_nobody_else() {
                 let table = Table::<u64, u64>::open(&path).unwrap();
                 assert!(table.check().unwrap().is_sound());
             }
+            Kind::Cache => assert!(Cache::open(&path).unwrap().check().unwrap().is_sound()),
             Kind::Wide => {
                 let table: Table<crate::owner::WideKey, crate::owner::WideValue> =
                     Options::new().open_table_of(&path).unwrap();

@@ -1,5 +1,6 @@
 //! Many processes on one pool: an owner and its guests, in processes of their own.
 
+mod caches;
 mod durable;
 mod ends;
 mod hostile;

@@ -1,6 +1,6 @@
 //! Owners of pools, in processes of their own.
 
-use firndex::{Durability, Engine, Options, Store, Table};
+use firndex::{Cache, Durability, Engine, Options, Store, Table};
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -21,7 +21,11 @@ pub(crate) enum Kind {
     Words,
     /// Keys of 16 and values of 24 bytes.
     Wide,
+    /// Of [`CACHE_BYTES`].
+    Cache,
 }
+
+pub(crate) const CACHE_BYTES: u64 = 4 << 20;
 
 pub(crate) type WideKey = [u8; 16];
 pub(crate) type WideValue = [u64; 3];
@@ -38,6 +42,7 @@ impl Kind {
             Kind::Store => "store",
             Kind::Words => "words",
             Kind::Wide => "wide",
+            Kind::Cache => "cache",
         }
     }
 }
@@ -121,7 +126,10 @@ pub(crate) fn play() {
         return add(&path, numbers);
     }
     if let Some(worker) = role.strip_prefix("work ") {
-        return crate::torture::work(&path, worker.parse().unwrap());
+        return crate::torture::work::<Store>(&path, worker.parse().unwrap());
+    }
+    if let Some(worker) = role.strip_prefix("cache ") {
+        return crate::torture::work::<Cache>(&path, worker.parse().unwrap());
     }
     if let Some(round) = role.strip_prefix("put ") {
         return put(&path, round);
@@ -154,6 +162,11 @@ pub(crate) fn play() {
             let table: Table<WideKey, WideValue> = options.open_or_create_table_of(&path).unwrap();
             wait(&table);
             table.close().unwrap();
+        }
+        "cache" => {
+            let cache = options.open_or_create_cache(&path, CACHE_BYTES).unwrap();
+            wait(&cache);
+            cache.close().unwrap();
         }
         other => panic!("no role is called {other}"),
     }

@@ -1,7 +1,7 @@
 //! Equal segments, in which items are written one behind the other: the space of a cache.
 //!
 //! ```text
-//! segment | state: u64 | mark: u64 | unused: 6 words | items, each at a multiple of 8, or lines of an index |
+//! segment | state: u64 | mark: u64 | time: u64 | unused: 5 words | items, each at a multiple of 8, or lines of an index |
 //! item    | key bytes: 17 bits | value bytes: 29 bits | sum: 18 bits | stamp: u64 | key | value |
 //! ```
 //!
@@ -165,6 +165,16 @@ impl<M: Medium> Arena<M> {
         self.medium().store(at.word(1), mark);
         self.medium().store(at, state);
         self.medium().persist(at);
+    }
+
+    /// Notes a time in a segment's head. It is durable with the state that is set next.
+    pub fn note_time(&self, segment: u32, time: u64) {
+        self.medium().store(self.start_of(segment).word(2), time);
+    }
+
+    /// The time that was noted last.
+    pub fn time(&self, segment: u32) -> u64 {
+        self.medium().load(self.start_of(segment).word(2))
     }
 
     /// The mark that was set with the state.
