@@ -163,10 +163,6 @@ impl AnyPool {
     /// Opens a pool to let others use it.
     pub(crate) fn open_to_serve(path: &Path, safety: &Safety) -> Result<Self> {
         let (info, options) = to_write(path, safety)?;
-        if info.kind == Kind::Cache {
-            let what = format!("{} is a cache, which one process has to itself", path.display());
-            return Err(Failure::new(what, "share a store instead").into());
-        }
         refuse_long_pairs(path, info.key_bytes, info.value_bytes)?;
         Self::open(path, &info, &options.guests(true), &safety.log)
     }

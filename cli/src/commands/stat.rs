@@ -2,12 +2,12 @@
 
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use clap::Args;
 use firndex::{CacheStats, CacheUse, Kind, LogFiles, PoolInfo, Role, Shape, Stats};
-use indicatif::{BinaryBytes, HumanCount};
+use indicatif::{BinaryBytes, HumanCount, HumanDuration};
 use serde_json::{Value, json};
 
 use crate::count::counted;
@@ -71,6 +71,15 @@ fn push_row(text: &mut String, name: &str, value: &str) {
 
 fn role(stats: &Stats) -> &'static str {
     if stats.role == Role::Guest { "guest" } else { "owner" }
+}
+
+fn owner(stats: &Stats) -> String {
+    format!("another process, which has {}", counted(stats.guests, "guest"))
+}
+
+/// A time in its largest unit: `3 hours`.
+fn age(time: Duration) -> String {
+    HumanDuration(time).to_string()
 }
 
 fn incarnation(count: u64) -> String {
@@ -153,6 +162,8 @@ fn cache_to_json(cache: &CacheStats) -> Value {
         "hits": cache.hits_ever,
         "misses": cache.misses_ever,
         "hit_ratio": finite(hit_ratio(cache)),
+        "oldest_put_ms": cache.oldest_put.as_millis() as u64,
+        "oldest_kept_ms": cache.oldest_kept.as_millis() as u64,
     })
 }
 
@@ -176,7 +187,14 @@ fn cache_to_text(stats: &Stats, cache: &CacheStats) -> String {
             _ => "no look-ups yet".into(),
         },
     );
+    if cache.entries > 0 {
+        let [put, kept] = [cache.oldest_put, cache.oldest_kept].map(age);
+        row("ages", format!("put up to {put} ago, kept since up to {kept} ago"));
+    }
     row("sidecar", BinaryBytes(cache.volatile_bytes).to_string());
+    if stats.role == Role::Guest {
+        row("owner", owner(stats));
+    }
     row("incarnation", incarnation(stats.incarnation));
     row("durability", stats.durability.to_string());
     text
@@ -226,7 +244,7 @@ fn to_text(stats: &Stats, files: &LogFiles, info: &PoolInfo) -> String {
     row("heap", format!("{}, {} of it in use{vacant}", heap[0], heap[1]));
     row("bytes per pair", format!("{:.1}", finite(stats.bytes_per_pair)));
     if stats.role == Role::Guest {
-        row("owner", format!("another process, which has {}", counted(stats.guests, "guest")));
+        row("owner", owner(stats));
     }
     row("incarnation", incarnation(stats.incarnation));
     row("durability", stats.durability.to_string());

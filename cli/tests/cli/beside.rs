@@ -64,6 +64,28 @@ fn every_command_that_reads_or_changes_pairs_works_beside_a_server() {
 }
 
 #[test]
+fn a_cache_is_served_as_well() {
+    let workspace = Workspace::new();
+    workspace.run(["create", "--kind", "cache", "--capacity", "1M", "pool"]).demand(0);
+    let server = Server::start(&workspace);
+    workspace.run(["put", "pool", "apple", "red"]).demand(0);
+    workspace.run(["put", "pool", "pear", "green"]).demand(0);
+    workspace.run(["del", "pool", "pear"]).demand(0);
+    assert_eq!(workspace.run(["get", "pool", "apple"]).demand(0).stdout(), b"red");
+    workspace.run(["get", "pool", "pear"]).demand(1);
+    assert!(workspace.run(["dump", "pool", "-"]).demand(0).stdout().ends_with(b"apple,red\n"));
+    let stat = workspace.run(["stat", "pool", "--json"]).demand(0).json();
+    assert_eq!((&stat["pairs"], &stat["role"]), (&1.into(), &"guest".into()), "{stat}");
+    assert_eq!((&stat["cache"]["hits"], &stat["cache"]["misses"]), (&1.into(), &1.into()));
+    let text = workspace.run(["stat", "pool"]).demand(0);
+    let text = String::from_utf8_lossy(text.stdout()).into_owned();
+    assert!(text.contains("put up to") && text.contains("1 guest"), "{text}");
+    server.end(Signal::TERM);
+    workspace.run(["check", "pool"]).demand(0);
+    assert_eq!(workspace.run(["get", "pool", "apple"]).demand(0).stdout(), b"red");
+}
+
+#[test]
 fn a_signal_closes_the_pool_and_a_program_carries_on() {
     for signal in [Signal::TERM, Signal::INT, Signal::HUP] {
         let workspace = Workspace::with_pool("store");

@@ -37,7 +37,6 @@ fn what_is_not_for_caches_says_so() {
     }
     workspace.run(["compact", "pool"]).demand_error(&["cache", "dump"]);
     workspace.run(["scan", "pool"]).demand_error(&["cache", "dump"]);
-    workspace.run(["serve", "pool"]).demand_error(&["cache", "store"]);
     workspace.run(["check", "pool"]).demand(0);
     assert!(!workspace.path("copy").exists());
 }
