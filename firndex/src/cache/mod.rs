@@ -263,8 +263,8 @@ impl Cache {
         }
     }
 
-    /// Calls `visit` with each key and value, until it returns `false`. This is no hit. `visit` may change the cache. An
-    /// entry that is there throughout is met; one that is moved meanwhile perhaps twice.
+    /// Calls `visit` with each key and value, until it returns `false`. This is no hit. `visit` may change the cache.
+    /// An entry that is there throughout is met; one that is moved meanwhile perhaps twice.
     pub fn for_each(&self, mut visit: impl FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         for entry in self {
             let (key, value) = entry?;

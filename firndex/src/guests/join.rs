@@ -93,8 +93,8 @@ fn demand_durability(options: &Options, superblock: &Superblock) -> Result<()> {
     }
 }
 
-/// The options of who may own the pool later. What it is now it stays: its durability, too, and a cache's capacity. Whoever is a guest of one
-/// process today may be the owner for others tomorrow.
+/// The options of who may own the pool later. What it is now it stays: its durability, too, and a cache's capacity.
+/// Whoever is a guest of one process today may be the owner for others tomorrow.
 fn as_heir(options: &Options) -> Options {
     let never_own = options.never_own || options.read_only;
     let options = options.clone().guests(true).never_own(never_own);

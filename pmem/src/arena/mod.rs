@@ -1,7 +1,7 @@
 //! Equal segments, in which items are written one behind the other: the space of a cache.
 //!
 //! ```text
-//! segment | state: u64 | mark: u64 | time: u64 | unused: 5 words | items, each at a multiple of 8, or lines of an index |
+//! segment | state: u64 | mark: u64 | time: u64 | unused: 5 words | items, each at a multiple of 8, or index lines |
 //! item    | key bytes: 17 bits | value bytes: 29 bits | sum: 18 bits | stamp: u64 | key | value |
 //! ```
 //!

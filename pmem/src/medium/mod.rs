@@ -344,8 +344,8 @@ pub trait Medium: Send + Sync + 'static {
         self.grow(size)
     }
 
-    /// Gives everything after the first `size` bytes back to the system, if it takes it. Nobody uses what lies there any
-    /// more, unless the medium [grows](Medium::grow) again.
+    /// Gives everything after the first `size` bytes back to the system, if it takes it. Nobody uses what lies there
+    /// any more, unless the medium [grows](Medium::grow) again.
     fn cut(&self, size: u64) {
         let _ = size;
     }

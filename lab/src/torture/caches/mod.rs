@@ -260,12 +260,16 @@ mod tests {
     use super::verdict::NEVER;
     use super::*;
 
-    /// A run whose cache has each key's first version, all acknowledged.
+    /// Of the caches here.
+    const CAPACITY_BYTES: u64 = 4 << 20;
+
+    /// A run whose cache has each key's first version, if there can be room for it, all acknowledged.
     fn run_in(dir: &Path) -> Run {
         let arguments = Arguments { caches: true, seed: Some(1), ..Arguments::default() };
         let run = Run::new(&arguments, 1, dir).unwrap();
         change(&run, |cache| {
-            for key in 0..run.ledger.keys() {
+            let has_room = |key: &u64| first_of(&run, *key).len() < CAPACITY_BYTES as usize / 8;
+            for key in (0..run.ledger.keys()).filter(has_room) {
                 let version = run.ledger.begin(key, NEVER);
                 put(&run, cache, key, version);
                 run.ledger.acknowledge(key, version, NEVER);
@@ -275,8 +279,8 @@ mod tests {
     }
 
     fn change(run: &Run, change: impl FnOnce(&Cache)) {
-        run.ledger.begin_opening(4 << 20);
-        let cache = Cache::open_or_create(run.victim.path(), 4 << 20).unwrap();
+        run.ledger.begin_opening(CAPACITY_BYTES);
+        let cache = Cache::open_or_create(run.victim.path(), CAPACITY_BYTES).unwrap();
         run.ledger.end_opening();
         change(&cache);
         cache.close().unwrap();
@@ -288,14 +292,16 @@ mod tests {
         cache.put(run.source.key(key), &value).unwrap();
     }
 
+    /// A key's first version.
+    fn first_of(run: &Run, key: u64) -> Vec<u8> {
+        let mut value = Vec::new();
+        run.source.fill(key, 1, &mut value);
+        value
+    }
+
     /// A key of which versions can be told from others.
     fn long_key(run: &Run) -> u64 {
-        let is_long = |key: &u64| {
-            let mut value = Vec::new();
-            run.source.fill(*key, 1, &mut value);
-            (30..1000).contains(&value.len())
-        };
-        (0..).find(is_long).unwrap()
+        (0..).find(|key| (30..1000).contains(&first_of(run, *key).len())).unwrap()
     }
 
     #[track_caller]
