@@ -270,6 +270,13 @@ impl Error {
 /// Results of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// Where a result with an error in place would be too large.
+impl From<Box<Error>> for Error {
+    fn from(error: Box<Error>) -> Self {
+        *error
+    }
+}
+
 impl From<OpenError> for Error {
     fn from(error: OpenError) -> Self {
         match error {

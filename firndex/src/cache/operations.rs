@@ -49,7 +49,8 @@ pub(crate) trait CacheOperations: Send + Sync {
     /// As [`get`](CacheOperations::get), but it is no hit.
     fn peek(&self, key: &[u8]) -> Result<Option<Record<'_>>>;
     fn put(&self, key: &[u8], value: &[u8], end: End) -> Result<()>;
-    fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> std::result::Result<(), Unfinished<Error>>;
+    fn put_many(&self, pairs: &[(&[u8], &[u8])])
+    -> std::result::Result<(), Unfinished<Box<Error>>>;
     fn touch(&self, key: &[u8], end: End) -> Result<bool>;
     /// `None`: it is not there; `Some(None)`: it has no end.
     fn time_left(&self, key: &[u8]) -> Result<Option<Option<Duration>>>;
@@ -81,10 +82,13 @@ impl CacheOperations for Owned {
         Ok(Owned::put(self, key, value, end.moment(self.now_ms()))?)
     }
 
-    fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> std::result::Result<(), Unfinished<Error>> {
+    fn put_many(
+        &self,
+        pairs: &[(&[u8], &[u8])],
+    ) -> std::result::Result<(), Unfinished<Box<Error>>> {
         for (place, (key, value)) in pairs.iter().enumerate() {
             CacheOperations::put(self, key, value, End::Never).map_err(|error| Unfinished {
-                error,
+                error: error.into(),
                 failed: place,
                 done: Done::first(place),
             })?;

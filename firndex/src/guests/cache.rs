@@ -76,7 +76,10 @@ impl CacheOperations for GuestCache {
         self.one(Operation::PutUntil, own, key, write, |_| Ok(()))
     }
 
-    fn put_many(&self, pairs: &[(&[u8], &[u8])]) -> std::result::Result<(), Unfinished<Error>> {
+    fn put_many(
+        &self,
+        pairs: &[(&[u8], &[u8])],
+    ) -> std::result::Result<(), Unfinished<Box<Error>>> {
         let own = |cache: &Cache, pairs: &[(&[u8], &[u8])]| {
             cache.put_many(pairs)?;
             Ok(vec![(); pairs.len()])
