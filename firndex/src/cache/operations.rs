@@ -24,10 +24,10 @@ impl End {
     }
 
     /// The moment, in milliseconds since 1970; 0 stands for no end.
-    fn moment(self, now_ms: u64) -> u64 {
+    fn moment(self, cache: &Owned) -> u64 {
         match self {
             End::Never => 0,
-            End::AfterMs(ms) => now_ms.saturating_add(ms).max(1),
+            End::AfterMs(ms) => cache.now_ms().saturating_add(ms).max(1),
             End::AtMs(ms) => ms.max(1),
         }
     }
@@ -79,7 +79,7 @@ impl CacheOperations for Owned {
     }
 
     fn put(&self, key: &[u8], value: &[u8], end: End) -> Result<()> {
-        Ok(Owned::put(self, key, value, end.moment(self.now_ms()))?)
+        Ok(Owned::put(self, key, value, end.moment(self))?)
     }
 
     fn put_many(
@@ -97,7 +97,7 @@ impl CacheOperations for Owned {
     }
 
     fn touch(&self, key: &[u8], end: End) -> Result<bool> {
-        Ok(Owned::touch(self, key, end.moment(self.now_ms())))
+        Ok(Owned::touch(self, key, end.moment(self)))
     }
 
     fn time_left(&self, key: &[u8]) -> Result<Option<Option<Duration>>> {
