@@ -174,9 +174,9 @@ impl Cache {
     /// value of a key, others that want it wait, and get the same. If that fails, or panics, one of those that wait
     /// tries: an error is returned to its own caller alone, and not kept.
     ///
-    /// The outer error is the cache's, the inner one that of `compute`. A value that cannot be put, since it is too
-    /// large, is returned all the same. `compute` may use the cache, but not ask for the value of the same key in this
-    /// way: it would wait for itself.
+    /// The outer error is the cache's, the inner one that of `compute`. A value that is not put, since it is too large
+    /// or the pool's owner ended in the middle, is returned all the same. `compute` may use the cache, but not ask for
+    /// the value of the same key in this way: it would wait for itself.
     pub fn get_or_put_with<E>(
         &self,
         key: impl AsRef<[u8]>,
@@ -258,7 +258,8 @@ impl Cache {
 
     fn put_computed(&self, key: &[u8], value: &[u8]) -> Result<()> {
         match self.put(key, value) {
-            Err(Error::TooLarge { .. }) => Ok(()),
+            // Of the second nobody knows whether it is there; the value is as good.
+            Err(Error::TooLarge { .. } | Error::Interrupted) => Ok(()),
             put => put,
         }
     }
