@@ -23,6 +23,7 @@
 //! holds its key's lock from its look at the slot to its store. Segments are emptied by one thread each, and used again
 //! when all pins have passed that there were when that one was done.
 
+mod batches;
 mod check;
 mod contest;
 mod empty;
@@ -41,6 +42,7 @@ mod stats;
 mod tests;
 mod walk;
 
+pub use batches::KEYS_AHEAD;
 pub use open::{CAPACITY_MIN, capacity_of, recorded_ms, segment_log2};
 pub use stats::CacheStats;
 pub use walk::Walk;

@@ -82,6 +82,25 @@ fn what_is_put_is_found_until_it_is_replaced_or_removed() {
 }
 
 #[test]
+fn many_keys_are_found_as_each_by_itself() {
+    let Made { cache, .. } = made(1 << 20);
+    let keys: Vec<[u8; 8]> = (0..1000u64).map(u64::to_le_bytes).collect();
+    for (key, number) in keys.iter().zip(0..).filter(|(_, number)| number % 3 != 0) {
+        cache.put(key, &value(number, 20), 0).unwrap();
+    }
+    for some in [0, 1, KEYS_AHEAD - 1, KEYS_AHEAD, KEYS_AHEAD + 1, 1000] {
+        let some: Vec<&[u8]> = keys[..some].iter().map(|key| &key[..]).collect();
+        let found = cache.get_many(&some);
+        assert_eq!(found.len(), some.len());
+        for (found, number) in found.iter().zip(0..) {
+            let expected = (number % 3 != 0).then(|| value(number, 20));
+            assert_eq!(found.as_ref().map(Record::bytes), expected.as_deref());
+        }
+    }
+    assert_eq!(cache.stats().hits + cache.stats().misses, 1000 + 15 + 16 + 17 + 1);
+}
+
+#[test]
 fn it_never_has_more_than_its_capacity_and_never_a_wrong_value() {
     for (capacity, bytes_max) in
         [(CAPACITY_MIN, 100), (1 << 20, 1000), (1 << 20, 200_000), (8 << 20, 40)]
@@ -293,6 +312,7 @@ fn slots_of_a_damaged_pool_may_lead_anywhere() {
         }
     }
     assert!(cache.get(b"key").is_none() && !cache.remove(b"key"));
+    assert!(cache.get_many(&[b"key"])[0].is_none());
     assert!(!cache.check().is_sound());
     cache.put(b"key", b"1", 0).unwrap();
     assert_eq!(cache.get(b"key").unwrap().bytes(), b"1");

@@ -2,7 +2,7 @@
 
 use crate::store::Record;
 use crate::{CacheStats, Error, Result};
-use engines::cache::{self, CacheError, Walk};
+use engines::cache::{self, CacheError, KEYS_AHEAD, Walk};
 use index::{CheckReport, Done, Unfinished};
 use pmem::medium::Memory;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ impl CacheOperations for Owned {
     }
 
     fn get_many<'a>(&'a self, keys: &[&[u8]]) -> Result<Vec<Option<Record<'a>>>> {
-        keys.iter().map(|key| CacheOperations::get(self, key)).collect()
+        Ok(Owned::get_many(self, keys).into_iter().map(|found| found.map(Record::new)).collect())
     }
 
     fn peek(&self, key: &[u8]) -> Result<Option<Record<'_>>> {
@@ -87,6 +87,9 @@ impl CacheOperations for Owned {
         pairs: &[(&[u8], &[u8])],
     ) -> std::result::Result<(), Unfinished<Box<Error>>> {
         for (place, (key, value)) in pairs.iter().enumerate() {
+            if place % KEYS_AHEAD == 0 {
+                self.fetch(pairs[place..].iter().map(|(key, _)| *key));
+            }
             CacheOperations::put(self, key, value, End::Never).map_err(|error| Unfinished {
                 error: error.into(),
                 failed: place,
