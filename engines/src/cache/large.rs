@@ -2,7 +2,7 @@
 
 use super::segments::{Phase, Queue, Use, mark_of};
 use super::space::TRIES_MAX;
-use super::{Cache, CacheError, GENERATION_MASK, GENERATION_SHIFT, Link};
+use super::{Cache, CacheError, Demand, GENERATION_MASK, GENERATION_SHIFT, Link};
 use crate::cache::empty::Keep;
 use pmem::Medium;
 use pmem::arena::{SEGMENT_HEAD_BYTES, item_bytes};
@@ -19,11 +19,12 @@ impl<M: Medium> Cache<M> {
         value: &[u8],
         hash: u64,
         expires_ms: u64,
-    ) -> Result<(), CacheError> {
+        demand: Demand<'_>,
+    ) -> Result<bool, CacheError> {
         let bytes = item_bytes(key.len(), value.len());
         let run = (bytes + SEGMENT_HEAD_BYTES).div_ceil(self.arena.segment_bytes()) as u32;
         loop {
-            {
+            let link = {
                 let _growth = self.growth.lock();
                 let first = self.take_run(run)?;
                 let generation = self.generation.load(Ordering::Acquire);
@@ -50,16 +51,21 @@ impl<M: Medium> Cache<M> {
                 self.arena.finish_item(at, key, value);
                 self.arena.medium().fence();
                 let guard = self.epochs.pin();
-                let link = self.link(hash, key, at, bytes, &guard);
+                let link = self.link(hash, key, at, bytes, demand, &guard);
                 drop(guard);
                 if let Link::Done = link {
                     segment.set_phase(Phase::Sealed);
                     self.lists.lock().queues[Queue::Small as usize].push_back((first, sequence));
-                    return Ok(());
+                    return Ok(true);
                 }
                 self.give_up(first);
+                link
+            };
+            match link {
+                Link::Refused => return Ok(false),
+                Link::Crowded => self.relieve(hash),
+                Link::Done | Link::Again => {}
             }
-            self.relieve(hash);
         }
     }
 

@@ -118,6 +118,17 @@ impl std::fmt::Debug for Settings {
     }
 }
 
+/// What has to be there for a [put](Cache::put_if).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Demand<'a> {
+    /// Whatever there is.
+    Nothing,
+    /// The key is not there.
+    Absent,
+    /// This value.
+    Value(&'a [u8]),
+}
+
 /// Why nothing was put.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -195,6 +206,10 @@ enum Link {
     Done,
     /// Both lines are full.
     Crowded,
+    /// What is there is not what was demanded.
+    Refused,
+    /// The cache was cleared meanwhile: what was demanded is to be looked at once more.
+    Again,
 }
 
 impl<M: Medium> Cache<M> {
@@ -231,23 +246,49 @@ impl<M: Medium> Cache<M> {
     ///
     /// The caller has the right to write, and holds no [`Record`]: room may have to be made.
     pub fn put(&self, key: &[u8], value: &[u8], expires_ms: u64) -> Result<(), CacheError> {
-        let put = self.try_put(key, value, expires_ms.min((1 << TIME_BITS) - 1));
-        self.count(if put.is_ok() { Count::Insertions } else { Count::Refused });
+        self.put_if(key, value, expires_ms, Demand::Nothing).map(drop)
+    }
+
+    /// As [`Cache::put`], if what is there is as demanded; whether it was. What replaces a value of which the bytes
+    /// were demanded ends when that would have ended.
+    pub fn put_if(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        expires_ms: u64,
+        demand: Demand<'_>,
+    ) -> Result<bool, CacheError> {
+        let put = self.try_put(key, value, expires_ms.min((1 << TIME_BITS) - 1), demand);
+        match put {
+            Ok(true) => self.count(Count::Insertions),
+            Ok(false) => {}
+            Err(_) => self.count(Count::Refused),
+        }
         put
     }
 
-    fn try_put(&self, key: &[u8], value: &[u8], expires_ms: u64) -> Result<(), CacheError> {
+    fn try_put(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        expires_ms: u64,
+        demand: Demand<'_>,
+    ) -> Result<bool, CacheError> {
         self.check_sizes(key, value)?;
         let bytes = item_bytes(key.len(), value.len());
         let hash = self.hasher.first_bytes(key);
+        // Nothing is written in vain, as a rule.
+        if demand != Demand::Nothing && !self.meets(demand, hash, key) {
+            return Ok(false);
+        }
         if bytes > self.segment_room() {
-            return self.put_large(key, value, hash, expires_ms);
+            return self.put_large(key, value, hash, expires_ms, demand);
         }
         self.sketch.prefetch(hash);
         let (queue, hits) = self.standing(hash, key);
         loop {
             self.ensure_room()?;
-            {
+            let link = {
                 let guard = self.epochs.pin();
                 self.prefetch_lines(hash);
                 let Some(at) = self.begin_item(queue, key, value, expires_ms) else { continue };
@@ -256,14 +297,35 @@ impl<M: Medium> Cache<M> {
                 if hits > 0 {
                     self.hits.set(self.arena.granule_of(at), hits);
                 }
-                let link = self.link(hash, key, at, bytes, &guard);
+                let link = self.link(hash, key, at, bytes, demand, &guard);
                 self.end_item(at);
-                if let Link::Done = link {
+                link
+            };
+            match link {
+                Link::Done => {
                     self.sketch.add(hash, 1);
-                    return Ok(());
+                    return Ok(true);
                 }
+                Link::Refused => return Ok(false),
+                Link::Again => {}
+                Link::Crowded => self.relieve(hash),
             }
-            self.relieve(hash);
+        }
+    }
+
+    fn meets(&self, demand: Demand<'_>, hash: u64, key: &[u8]) -> bool {
+        let guard = self.epochs.pin();
+        let found = self.find(hash, key, &guard).map(|(_, _, entry)| entry);
+        self.is_met(demand, found.as_ref())
+    }
+
+    /// Whether a demand is met by what was found.
+    fn is_met(&self, demand: Demand<'_>, found: Option<&Entry<'_>>) -> bool {
+        let current = found.filter(|entry| self.is_current(entry.stamp));
+        match demand {
+            Demand::Nothing => true,
+            Demand::Absent => current.is_none(),
+            Demand::Value(expected) => current.is_some_and(|entry| entry.value == expected),
         }
     }
 
@@ -489,14 +551,31 @@ impl<M: Medium> Cache<M> {
     ///
     /// If the cache was cleared since the item was begun, its put counts as one before that, and nothing has to lead to
     /// it. Nothing may, either: the next time but one that generations begin again, it would be there once more.
-    fn link(&self, hash: u64, key: &[u8], at: Offset, bytes: u64, guard: &Guard<'_>) -> Link {
+    fn link(
+        &self,
+        hash: u64,
+        key: &[u8],
+        at: Offset,
+        bytes: u64,
+        demand: Demand<'_>,
+        guard: &Guard<'_>,
+    ) -> Link {
         let slot = slot_of(self.arena.granule_of(at), hash);
-        let stamp = self.arena.stamp(at);
+        let mut stamp = self.arena.stamp(at);
         let _lock = self.lock(hash);
         if !self.is_of_generation(stamp) {
-            return Link::Done;
+            return if demand == Demand::Nothing { Link::Done } else { Link::Again };
         }
-        if let Some((slot_at, former, entry)) = self.find(hash, key, guard) {
+        let found = self.find(hash, key, guard);
+        if !self.is_met(demand, found.as_ref().map(|(_, _, entry)| entry)) {
+            return Link::Refused;
+        }
+        if let Some((slot_at, former, entry)) = found {
+            if let Demand::Value(_) = demand {
+                // Durable before a slot leads to it.
+                stamp = expires_in(entry.stamp) | stamp & !((1 << TIME_BITS) - 1);
+                self.arena.set_stamp(at, stamp);
+            }
             self.segment_at(at).count(bytes);
             self.set_slot(slot_at, slot);
             if !self.has_note(former, entry.stamp, expires_in(stamp)) {

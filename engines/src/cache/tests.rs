@@ -101,6 +101,64 @@ fn many_keys_are_found_as_each_by_itself() {
 }
 
 #[test]
+fn what_is_put_on_demand_is_put_if_that_is_met() {
+    let Made { cache, clock } = made(1 << 20);
+    let large = value(1, 40_000);
+    for (key, long) in [(&b"a"[..], &b"1"[..]), (b"large", &large)] {
+        let put = |value: &[u8], end, demand| cache.put_if(key, value, end, demand).unwrap();
+        assert!(!put(long, 0, Demand::Value(b"")));
+        assert!(put(long, 2_000_000, Demand::Absent) && !put(b"2", 0, Demand::Absent));
+        assert!(!put(b"2", 0, Demand::Value(b"1x")) && put(b"2", 0, Demand::Value(long)));
+        assert_eq!(cache.get(key).unwrap().bytes(), b"2");
+        // It ends when the one before would have, and after that it is absent.
+        assert_eq!(cache.expires_ms(key), Some(2_000_000));
+        assert!(put(long, 0, Demand::Value(b"2")));
+        assert_eq!(cache.get(key).unwrap().bytes(), long);
+        assert_eq!(cache.expires_ms(key), Some(2_000_000));
+    }
+    clock.0.store(2_000_000, Ordering::Relaxed);
+    assert!(!cache.put_if(b"a", b"3", 0, Demand::Value(b"1")).unwrap());
+    assert!(cache.put_if(b"a", b"3", 0, Demand::Absent).unwrap());
+    assert_eq!(cache.expires_ms(b"a"), Some(0));
+    cache.clear().unwrap();
+    assert!(!cache.put_if(b"a", b"4", 0, Demand::Value(b"3")).unwrap());
+    assert!(cache.put_if(b"a", b"4", 0, Demand::Absent).unwrap());
+    // Those that were not put count neither as insertions nor as refused.
+    let stats = cache.stats();
+    assert_eq!((stats.insertions, stats.refused), (8, 0));
+    is_sound(&cache);
+}
+
+#[test]
+fn threads_that_put_on_demand_lose_no_step() {
+    const STEPS: u64 = 2_000;
+    let Made { cache, .. } = made(1 << 20);
+    let won: u64 = std::thread::scope(|scope| {
+        let count = || {
+            let mut won = 0;
+            for _ in 0..STEPS {
+                won += u64::from(cache.put_if(b"first", b"1", 0, Demand::Absent).unwrap());
+                loop {
+                    let found = cache.get(b"sum").map(|found| found.bytes().to_vec());
+                    let demand = found.as_deref().map_or(Demand::Absent, Demand::Value);
+                    let sum = found
+                        .as_ref()
+                        .map_or(0, |sum| u64::from_le_bytes(sum[..].try_into().unwrap()));
+                    if cache.put_if(b"sum", &(sum + 1).to_le_bytes(), 0, demand).unwrap() {
+                        break;
+                    }
+                }
+            }
+            won
+        };
+        let threads: Vec<_> = (0..3).map(|_| scope.spawn(count)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(won, 1);
+    assert_eq!(cache.get(b"sum").unwrap().bytes(), (3 * STEPS).to_le_bytes());
+}
+
+#[test]
 fn it_never_has_more_than_its_capacity_and_never_a_wrong_value() {
     for (capacity, bytes_max) in
         [(CAPACITY_MIN, 100), (1 << 20, 1000), (1 << 20, 200_000), (8 << 20, 40)]

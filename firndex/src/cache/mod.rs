@@ -8,7 +8,7 @@ mod operations;
 
 pub use engines::cache::CacheStats;
 pub use iter::CacheIter;
-pub(crate) use operations::{CacheOperations, End, Entries, Owned};
+pub(crate) use operations::{CacheOperations, Demand, End, Entries, Owned};
 
 use crate::any_engine::AnyEngine;
 use crate::pool::Pool;
@@ -142,6 +142,70 @@ impl Cache {
 
     pub(crate) fn put_to(&self, key: &[u8], value: &[u8], end: End) -> Result<()> {
         self.pool.handle.mutate(|| self.operations.put(key, value, end))
+    }
+
+    /// Stores the pair if `key` is not there; whether it was stored. Of several threads or processes that do this at
+    /// once, one succeeds.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let cache = firndex::Cache::in_memory(1 << 20)?;
+    /// assert!(cache.insert("job 7", "worker 1")?);
+    /// assert!(!cache.insert("job 7", "worker 2")?);
+    /// assert_eq!(cache.get("job 7")?.as_deref(), Some(&b"worker 1"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        self.put_if(key.as_ref(), value.as_ref(), End::Never, Demand::Absent)
+    }
+
+    /// As [`Cache::insert`], for a time, as [`Cache::put_for`] does.
+    pub fn insert_for(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        time: Duration,
+    ) -> Result<bool> {
+        self.put_if(key.as_ref(), value.as_ref(), End::after(time), Demand::Absent)
+    }
+
+    /// Replaces the value of `key` if it is `expected`; whether it was. The new value ends when that would have ended.
+    /// So a counter loses nothing, whoever else counts:
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let cache = firndex::Cache::in_memory(1 << 20)?;
+    /// cache.put("visits", "9")?;
+    /// loop {
+    ///     let Some(found) = cache.get("visits")?.map(|found| found.to_vec()) else { break };
+    ///     let visits: u64 = String::from_utf8_lossy(&found).parse().unwrap_or(0);
+    ///     if cache.replace_if("visits", &found, (visits + 1).to_string())? {
+    ///         break;
+    ///     }
+    /// }
+    /// assert_eq!(cache.get("visits")?.as_deref(), Some(&b"10"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn replace_if(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: impl AsRef<[u8]>,
+        new: impl AsRef<[u8]>,
+    ) -> Result<bool> {
+        let demand = Demand::Value(expected.as_ref());
+        self.put_if(key.as_ref(), new.as_ref(), End::Never, demand)
+    }
+
+    pub(crate) fn put_if(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        end: End,
+        demand: Demand<'_>,
+    ) -> Result<bool> {
+        self.pool.handle.mutate(|| self.operations.put_if(key, value, end, demand))
     }
 
     /// Lets the entry of `key` end after this time from now on, if it is there. Returns whether it is.

@@ -2,6 +2,7 @@
 
 use crate::store::Record;
 use crate::{CacheStats, Error, Result};
+pub(crate) use engines::cache::Demand;
 use engines::cache::{self, CacheError, KEYS_AHEAD, Walk};
 use index::{CheckReport, Done, Unfinished};
 use pmem::medium::Memory;
@@ -49,6 +50,8 @@ pub(crate) trait CacheOperations: Send + Sync {
     /// As [`get`](CacheOperations::get), but it is no hit.
     fn peek(&self, key: &[u8]) -> Result<Option<Record<'_>>>;
     fn put(&self, key: &[u8], value: &[u8], end: End) -> Result<()>;
+    /// As [`put`](CacheOperations::put), if what is there is as demanded; whether it was.
+    fn put_if(&self, key: &[u8], value: &[u8], end: End, demand: Demand<'_>) -> Result<bool>;
     fn put_many(&self, pairs: &[(&[u8], &[u8])])
     -> std::result::Result<(), Unfinished<Box<Error>>>;
     fn touch(&self, key: &[u8], end: End) -> Result<bool>;
@@ -80,6 +83,10 @@ impl CacheOperations for Owned {
 
     fn put(&self, key: &[u8], value: &[u8], end: End) -> Result<()> {
         Ok(Owned::put(self, key, value, end.moment(self))?)
+    }
+
+    fn put_if(&self, key: &[u8], value: &[u8], end: End, demand: Demand<'_>) -> Result<bool> {
+        Ok(Owned::put_if(self, key, value, end.moment(self), demand)?)
     }
 
     fn put_many(

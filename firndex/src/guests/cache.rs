@@ -8,7 +8,7 @@ use super::serve_cache::{read_stats, write_end};
 use super::store::record;
 use super::wire::{Operation, Reader, Write, read_answer};
 use crate::any_engine::AnyEngine;
-use crate::cache::{CacheOperations, End, Entries, Owned};
+use crate::cache::{CacheOperations, Demand, End, Entries, Owned};
 use crate::store::Record;
 use crate::{Cache, CacheStats, Error, Result};
 use index::{CheckReport, Unfinished};
@@ -74,6 +74,21 @@ impl CacheOperations for GuestCache {
         };
         let own = |cache: &Cache| cache.put_to(key, value, end);
         self.one(Operation::PutUntil, own, key, write, |_| Ok(()))
+    }
+
+    fn put_if(&self, key: &[u8], value: &[u8], end: End, demand: Demand<'_>) -> Result<bool> {
+        let expected = match demand {
+            Demand::Nothing => return self.put(key, value, end).map(|()| true),
+            Demand::Absent => None,
+            Demand::Value(expected) => Some(expected),
+        };
+        let write = |request: &mut Vec<u64>| {
+            request.bytes(value);
+            write_end(request, end);
+            request.maybe(expected, Write::bytes);
+        };
+        let own = |cache: &Cache| cache.put_if(key, value, end, demand);
+        self.one(Operation::PutIf, own, key, write, |words| Ok(words.flag()?))
     }
 
     fn put_many(

@@ -58,6 +58,7 @@ impl<'a> Asked<'_, 'a> {
             | Operation::RemoveMany
             | Operation::PutUntil
             | Operation::PutMany
+            | Operation::PutIf
             | Operation::Touch
             | Operation::Clear => {
                 if rights.pool.gate().is_syncing() {

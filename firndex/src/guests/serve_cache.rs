@@ -6,7 +6,7 @@ use super::service::{
 };
 use super::wire::{DONE, Malformed, Operation, Reader, Write};
 use crate::body::Body;
-use crate::cache::{CacheOperations, End, Entries};
+use crate::cache::{CacheOperations, Demand, End, Entries};
 use crate::store::Record;
 use crate::{CacheStats, Result};
 use index::Done;
@@ -36,6 +36,13 @@ impl Served for Arc<dyn CacheOperations> {
                 let (key, value) = (request.bytes()?, request.bytes()?);
                 cache.put(key, value, read_end(request)?)?;
                 answer.push(DONE);
+            }
+            Operation::PutIf => {
+                let (key, value) = (request.bytes()?, request.bytes()?);
+                let end = read_end(request)?;
+                let demand = request.maybe(Reader::bytes)?.map_or(Demand::Absent, Demand::Value);
+                let is_put = cache.put_if(key, value, end, demand)?;
+                answer.extend([DONE, is_put.into()]);
             }
             Operation::Touch => {
                 let key = request.bytes()?;

@@ -78,6 +78,7 @@ operations! {
     TimeLeft = 29,
     Clear = 30,
     CacheFigures = 31,
+    PutIf = 32,
 }
 
 impl Operation {

@@ -92,6 +92,12 @@ fn ends_are_the_owners_and_refusals_come_through() {
     let long = cache.put(vec![0; 1 << 17], "").unwrap_err();
     assert!(matches!(long, Error::Limit(_)), "{long:?}");
 
+    assert!(cache.insert_for("once", "1", hour).unwrap() && !cache.insert("once", "2").unwrap());
+    assert!(!cache.replace_if("once", "2", "3").unwrap());
+    assert!(cache.replace_if("once", "1", "3").unwrap() && left("once").unwrap().is_some());
+    assert_eq!(cache.get("once").unwrap().as_deref(), Some(&b"3"[..]));
+    assert!(!cache.replace_if("absent", "", "1").unwrap());
+
     let computed = cache.get_or_put_with("made", || Ok::<_, ()>(b"once".to_vec()));
     assert_eq!(&computed.unwrap().unwrap()[..], b"once");
     assert_eq!(cache.get("made").unwrap().as_deref(), Some(&b"once"[..]));

@@ -35,7 +35,7 @@ fn request(random: &mut Random) -> (Vec<u64>, Part) {
     if let Some(first) = words.first_mut()
         && random.percent(80)
     {
-        *first = 1 + random.below(33);
+        *first = 1 + random.below(34);
     }
     let part = Part {
         is_first: random.percent(80),
