@@ -229,6 +229,25 @@ impl Cache {
         self.pool.handle.mutate(|| self.operations.remove(key))
     }
 
+    /// [`Cache::remove`] for each key, in order. A guest asks for many of them at once. A [`BatchError`] tells which
+    /// keys were removed before it.
+    ///
+    /// ```
+    /// # fn main() -> firndex::Result<()> {
+    /// let cache = firndex::Cache::in_memory(1 << 20)?;
+    /// cache.put("a", "1")?;
+    /// assert_eq!(cache.remove_many(&["a", "b"])?, [true, false]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn remove_many<Q: AsRef<[u8]>>(
+        &self,
+        keys: &[Q],
+    ) -> std::result::Result<Vec<bool>, BatchError> {
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        self.pool.handle.mutate_batch(keys.len(), || self.operations.remove_many(&keys))
+    }
+
     /// Removes everything, in a time that does not depend on how much there is.
     pub fn clear(&self) -> Result<()> {
         self.pool.handle.mutate_many(|| self.operations.clear())

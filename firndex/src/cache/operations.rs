@@ -58,6 +58,8 @@ pub(crate) trait CacheOperations: Send + Sync {
     /// `None`: it is not there; `Some(None)`: it has no end.
     fn time_left(&self, key: &[u8]) -> Result<Option<Option<Duration>>>;
     fn remove(&self, key: &[u8]) -> Result<bool>;
+    /// Whether each key was there.
+    fn remove_many(&self, keys: &[&[u8]]) -> std::result::Result<Vec<bool>, Unfinished<Error>>;
     fn clear(&self) -> Result<()>;
     fn entries(&self) -> Box<dyn Entries + '_>;
     fn stats(&self) -> Result<CacheStats>;
@@ -120,6 +122,10 @@ impl CacheOperations for Owned {
 
     fn remove(&self, key: &[u8]) -> Result<bool> {
         Ok(Owned::remove(self, key))
+    }
+
+    fn remove_many(&self, keys: &[&[u8]]) -> std::result::Result<Vec<bool>, Unfinished<Error>> {
+        Ok(keys.iter().map(|key| Owned::remove(self, key)).collect())
     }
 
     fn clear(&self) -> Result<()> {

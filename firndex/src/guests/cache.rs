@@ -128,6 +128,15 @@ impl CacheOperations for GuestCache {
         self.one(Operation::Remove, |cache| cache.remove(key), key, |_| {}, read)
     }
 
+    fn remove_many(&self, keys: &[&[u8]]) -> std::result::Result<Vec<bool>, Unfinished<Error>> {
+        let own = |cache: &Cache, keys: &[&[u8]]| Ok(cache.remove_many(keys)?);
+        let write = |request: &mut Vec<u64>, key: &&[u8]| request.bytes(key);
+        let read = |words: &mut Reader<'_>| Ok(words.flag()?);
+        let removed =
+            self.link.batch(Operation::RemoveMany, own, keys, |key| key.len(), write, read);
+        removed.map_err(PartWay::unfinished)
+    }
+
     fn clear(&self) -> Result<()> {
         let read = |answer: &[u64]| read_answer(answer).map(drop);
         self.link.ask(Operation::Clear, |cache: &Cache| cache.clear(), |_| {}, read)

@@ -89,6 +89,18 @@ impl Served for Arc<dyn CacheOperations> {
                     Err(unfinished) => write_part_way(answer, &unfinished.into()),
                 }));
             }
+            Operation::RemoveMany => {
+                let count = request.count()?;
+                let keys = read_each(count, || request.bytes())?;
+                return Ok(Some(match cache.remove_many(&keys) {
+                    Ok(were_there) => {
+                        answer.extend([DONE, count as u64]);
+                        answer.extend(were_there.into_iter().map(u64::from));
+                        Done::first(count)
+                    }
+                    Err(unfinished) => write_part_way(answer, &unfinished.into()),
+                }));
+            }
             Operation::CacheFigures => {
                 let stats = cache.stats()?;
                 answer.push(DONE);

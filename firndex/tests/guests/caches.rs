@@ -48,6 +48,10 @@ fn a_cache_is_the_same_to_a_guest() {
     assert_eq!(cache.len(), model.len() as u64);
     let found: HashMap<Vec<u8>, Vec<u8>> = cache.iter().collect::<Result<_, _>>().unwrap();
     assert!(found == model);
+    let removed: Vec<&String> = keys.iter().step_by(2).collect();
+    for (key, was_there) in removed.iter().zip(cache.remove_many(&removed).unwrap()) {
+        assert_eq!(was_there, model.remove(key.as_bytes()).is_some());
+    }
     let stats = cache.stats().unwrap();
     assert_eq!((stats.entries, stats.capacity_bytes), (model.len() as u64, CACHE_BYTES));
     assert!(stats.hits >= 3000 && stats.insertions >= 3000, "{stats:?}");
