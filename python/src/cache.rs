@@ -3,24 +3,23 @@
 //! Python never holds a record of a cache: what is found is copied at once. So no thread of Python keeps others from
 //! making room, and none can be told that it does.
 
-mod entries;
+mod calls;
 
 use crate::batches::{Copies, keys_of, pairs_of};
 use crate::bytes::{What, bytes_of};
 use crate::computing::Computing;
-use crate::errors::{self, Part};
+use crate::errors;
 use crate::expiry::{Expiry, FOR_EVER};
+use crate::figures::name_of;
 use crate::opening::{CACHE_NAMES, Opening, refuse_pickling};
-use crate::pairs::Of;
+use crate::pairs::{Of, Pairs};
 use crate::shared::Shared;
 use crate::store::{BATCH, absent};
-use firndex::{Error, Result};
+use firndex::{Error, Result, Role};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use std::path::PathBuf;
 use tables::Way;
-
-pub(crate) use entries::Entries;
 
 /// The native part of ``firndex.Cache``.
 #[pyclass(subclass, frozen, module = "firndex._firndex")]
@@ -55,6 +54,16 @@ fn put(cache: &firndex::Cache, key: &[u8], value: &[u8], expiry: Expiry) -> Resu
     }
 }
 
+/// The same, again if the owner ended amid it: whether it was done before or not, this is what the caller wants.
+fn put_until_done(cache: &firndex::Cache, key: &[u8], value: &[u8], expiry: Expiry) -> Result<()> {
+    loop {
+        match put(cache, key, value, expiry) {
+            Err(Error::Interrupted) => {}
+            put => return put,
+        }
+    }
+}
+
 #[pymethods]
 impl Cache {
     #[new]
@@ -66,7 +75,7 @@ impl Cache {
         flag: &str,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        let opening = Opening::new(path, flag, options, &CACHE_NAMES)?.alone();
+        let opening = Opening::new(path, flag, options, &CACHE_NAMES)?;
         let bad = |message: &str| Err(errors::raise(py, "BadOption", message));
         match (capacity, opening.is_of_new(), opening.is_of_old()) {
             (None, true, _) => {
@@ -115,7 +124,8 @@ impl Cache {
 
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let key = bytes_of(What::Key, key)?;
-        self.shared.with(py, |cache| cache.contains_key(key.as_bytes()).or_raise(py))
+        let key = key.as_bytes();
+        self.looked(py, |cache| cache.contains_key(key))
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -125,25 +135,27 @@ impl Cache {
         Ok(usize::try_from(len).unwrap_or(usize::MAX))
     }
 
-    fn __iter__(this: &Bound<'_, Self>) -> PyResult<Entries> {
-        Entries::new(this, Of::Keys)
+    fn __iter__(this: &Bound<'_, Self>) -> PyResult<Pairs> {
+        Pairs::new(this, &this.get().shared, Of::Keys)
     }
 
     /// An iterator over the pairs. This is no hit for any of them.
     ///
-    /// It shows each key once, in no order. It reads the cache in parts: some 16 MiB of pairs at a time, or a 64th of
-    /// the cache if that is more, are copied, and then given. A pair is as it was when its part was read: it may have
-    /// gone since. What is there throughout is met.
+    /// It has no order, and reads a few hundred entries at a time: a pair is as it was then, and may have gone since.
+    /// What is there throughout is met. A key that is stored again meanwhile, or whose entry is moved to make room, may
+    /// be shown twice: ``dict(cache.items())`` has it once. A guest's iterator ends with ``Interrupted`` if the owner
+    /// does, or if nobody asks it to go on for a minute.
     ///
     /// >>> cache = firndex.Cache(capacity=1 << 20)
     /// >>> cache.set_many({"a": b"1", "b": b"2"})
     /// >>> sorted(cache.items())
     /// [(b'a', b'1'), (b'b', b'2')]
-    fn items(this: &Bound<'_, Self>) -> PyResult<Entries> {
-        Entries::new(this, Of::Items)
+    fn items(this: &Bound<'_, Self>) -> PyResult<Pairs> {
+        Pairs::new(this, &this.get().shared, Of::Items)
     }
 
-    /// The value of ``key``, or ``default`` if it is not there. Takes no lock and never waits.
+    /// The value of ``key``, or ``default`` if it is not there. In the owner it takes no lock and never waits. A guest
+    /// asks the owner.
     ///
     /// >>> cache = firndex.Cache(capacity=1 << 20)
     /// >>> cache["/about"] = b"We are"
@@ -210,7 +222,8 @@ impl Cache {
     /// True
     fn time_left(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
         let bytes = bytes_of(What::Key, key)?;
-        let found = self.shared.with(py, |cache| cache.time_left(bytes.as_bytes()).or_raise(py))?;
+        let key_bytes = bytes.as_bytes();
+        let found = self.looked(py, |cache| cache.time_left(key_bytes))?;
         let left = found.ok_or_else(|| absent(key))?;
         Ok(left.filter(|left| *left < FOR_EVER).map(|left| left.as_secs_f64()))
     }
@@ -260,7 +273,7 @@ impl Cache {
         py.detach(|| cache.clear()).or_raise(py)
     }
 
-    /// A list of the keys' values, with None where there is none.
+    /// A list of the keys' values, with None where there is none. For a guest much faster than single calls.
     ///
     /// >>> cache = firndex.Cache(capacity=1 << 20)
     /// >>> cache.set_many({"France": b"Paris", "Italy": b"Rome"})
@@ -278,6 +291,13 @@ impl Cache {
         for part in bytes.chunks(BATCH) {
             let look = || {
                 let mut copies = Copies::default();
+                if cache.role() == Role::Guest {
+                    for value in cache.get_many(part)? {
+                        copies.add(value.as_deref());
+                    }
+                    return Ok(copies);
+                }
+                // One by one: all at once would keep others from making room until the last is copied.
                 for key in part {
                     copies.add(cache.get(key)?.as_deref());
                 }
@@ -291,8 +311,8 @@ impl Cache {
 
     /// Stores the pairs of a mapping, or of an iterable, in order, each as ``set`` does.
     ///
-    /// The batch is not atomic as a whole. If it fails, the exception's ``done`` and ``undone`` tell which entries took
-    /// effect.
+    /// For a guest it is much faster than single calls, but not with ``expire``. The batch is not atomic as a whole. If
+    /// it fails, the exception's ``done`` and ``undone`` tell which entries took effect.
     ///
     /// >>> cache = firndex.Cache(capacity=1 << 20)
     /// >>> cache.set_many([("France", b"Paris"), ("Italy", b"Rome")], expire=3600)
@@ -309,7 +329,16 @@ impl Cache {
         let cache = self.shared.get(py)?;
         let bytes: Vec<(&[u8], &[u8])> =
             pairs.iter().map(|(key, value)| (key.as_bytes(), value.as_bytes())).collect();
-        self.parts(py, &bytes, |(key, value)| put(&cache, key, value, expiry))
+        match expiry {
+            Expiry::Never => self.batches(py, &bytes, |part| cache.put_many(part)),
+            Expiry::AtOnce => {
+                let keys: Vec<&[u8]> = bytes.iter().map(|&(key, _)| key).collect();
+                self.batches(py, &keys, |part| cache.remove_many(part).map(drop))
+            }
+            Expiry::After(time) => {
+                self.parts(py, &bytes, |(key, value)| cache.put_for(key, value, time))
+            }
+        }
     }
 
     /// Removes the keys, and returns how many were there. Errors are as in ``set_many``.
@@ -323,8 +352,8 @@ impl Cache {
         let cache = self.shared.get(py)?;
         let bytes: Vec<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
         let mut removed = 0;
-        self.parts(py, &bytes, |key| {
-            removed += usize::from(cache.remove(key)?);
+        self.batches(py, &bytes, |part| {
+            removed += cache.remove_many(part)?.into_iter().filter(|was_there| *was_there).count();
             Ok(())
         })?;
         Ok(removed)
@@ -332,10 +361,10 @@ impl Cache {
 
     /// The value of ``key``; if it is not there, what ``compute()`` returns, which is then stored as ``set`` does.
     ///
-    /// While one thread of the process computes the value of a key, others that want it wait, and get the same. What
-    /// ``compute`` raises goes to its caller alone, and is not kept: one of those that wait tries next. A value that is
-    /// too large to be stored is returned all the same. ``compute`` may use the cache, but not ask for the same key in
-    /// this way.
+    /// While one thread computes the value of a key, others of the process that want it wait, and get the same. Another
+    /// process may compute it at the same time. What ``compute`` raises goes to its caller alone, and is not kept: one
+    /// of those that wait tries next. A value that is too large to be stored is returned all the same. ``compute`` may
+    /// use the cache, but not ask for the same key in this way.
     ///
     /// >>> cache = firndex.Cache(capacity=1 << 20)
     /// >>> def compute():
@@ -355,8 +384,7 @@ impl Cache {
         let (key, expiry) = (bytes_of(What::Key, key)?, Expiry::of(expire)?);
         let (key, cache) = (key.as_bytes(), self.shared.get(py)?);
         if Computing::is_here(&cache, key) {
-            let found = cache.get(key).or_raise(py)?.map(|found| PyBytes::new(py, &found));
-            return found.ok_or_else(|| {
+            return self.found_at(py, key)?.ok_or_else(|| {
                 let message = "this thread computes the value of this key already, and would wait for itself; do not \
                                ask for it in `compute`";
                 errors::raise(py, "Error", message)
@@ -371,12 +399,13 @@ impl Cache {
                 Ok(bytes_of(What::Value, &value)?.as_bytes().to_vec())
             })
         };
-        // The library puts what it is given without an end. So what has one is put here; others who wait find it.
+        // The library puts what it is given without an end, and fails if the owner ends meanwhile. So what has an end,
+        // or is put by a guest, is put here; others who wait find it.
         let computed = || {
             let value = called().map_err(Left::Raised)?;
             match expiry {
-                Expiry::Never => Ok(value),
-                _ => match put(&cache, key, &value, expiry) {
+                Expiry::Never if cache.role() != Role::Guest => Ok(value),
+                _ => match put_until_done(&cache, key, &value, expiry) {
                     Ok(()) => Err(Left::Put(value)),
                     Err(Error::TooLarge { .. }) => Ok(value),
                     Err(error) => Err(Left::Failed(error)),
@@ -414,7 +443,11 @@ impl Cache {
     }
 
     /// Figures of the cache: hits, misses and the part that hits are of both, entries that came and went, and bytes.
-    /// Counts are of this process, since it opened the cache.
+    /// Counts are those of the owner, of all that its guests asked for, too, since it opened the cache.
+    ///
+    /// ``oldest_put`` is how many seconds ago the oldest entries were put that have not been kept since. In a full
+    /// cache this is about how long an entry stays that nobody asks for. ``oldest_kept`` is how many seconds ago the
+    /// oldest entries were kept: about how often it is decided anew whether they stay.
     ///
     /// >>> cache = firndex.Cache(capacity=1 << 20)
     /// >>> cache["a"] = b"1"
@@ -448,10 +481,20 @@ impl Cache {
         self.shared.path().map(Into::into)
     }
 
+    /// What this process is to the cache: "owner", or "guest" if another process does for it what it asks for.
+    ///
+    /// >>> cache = firndex.Cache("pages.firn", 1 << 20)
+    /// >>> cache.role
+    /// 'owner'
+    #[getter]
+    fn role(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.shared.with(py, |cache| Ok(name_of(cache.role())))
+    }
+
     /// Why the cache was refused and begun anew, if it was (``reset_if_refused``).
     #[getter]
     fn was_reset(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let told = |error: &Error| errors::of_one_process(&error.to_string());
+        let told = |error: &Error| errors::told_of_cache(&error.to_string());
         self.shared.with(py, |cache| Ok(cache.was_reset().map(told)))
     }
 
@@ -463,41 +506,5 @@ impl Cache {
 
     fn __reduce_ex__(&self, py: Python<'_>, _protocol: &Bound<'_, PyAny>) -> PyResult<()> {
         Err(refuse_pickling(py, "firndex.Cache", self.shared.path()))
-    }
-}
-
-impl Cache {
-    #[inline]
-    fn found<'py>(
-        &self,
-        py: Python<'py>,
-        key: &Bound<'py, PyAny>,
-    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
-        let key = bytes_of(What::Key, key)?;
-        self.shared.with(py, |cache| {
-            let found = cache.get(key.as_bytes()).or_raise(py)?;
-            Ok(found.map(|value| PyBytes::new(py, &value)))
-        })
-    }
-
-    /// Calls `run` for each entry of a batch, and looks for Ctrl-C in between.
-    fn parts<T: Copy + Sync>(
-        &self,
-        py: Python<'_>,
-        entries: &[T],
-        mut run: impl FnMut(T) -> Result<()> + Send,
-    ) -> PyResult<()> {
-        for (index, part) in entries.chunks(BATCH).enumerate() {
-            let failed = py.detach(|| {
-                let mut all = part.iter().enumerate();
-                all.find_map(|(place, &entry)| run(entry).err().map(|error| (place, error)))
-            });
-            if let Some((place, error)) = failed {
-                let part = Part { before: index * BATCH, entries: entries.len() };
-                return Err(errors::of_cache_batch(py, &error, place, part));
-            }
-            py.check_signals()?;
-        }
-        Ok(())
     }
 }

@@ -85,18 +85,9 @@ fn in_python(message: &str) -> String {
         .replace("open it with `open_or_create`", "open it with the flag \"c\"")
 }
 
-/// A cache has one process and no guests, and Python holds none of its values.
-pub(crate) fn of_one_process(message: &str) -> String {
+/// A new cache needs a capacity, and Python holds none of its values.
+pub(crate) fn told_of_cache(message: &str) -> String {
     in_python(message)
-        .replace(
-            "open the pool again in the child",
-            "a cache has one process: open another one, at a path of its own, in the child",
-        )
-        .replace(
-            "close it there first",
-            "a cache has one process: close it there first (`wait` says how many seconds to wait for that), or give \
-             each process a path of its own",
-        )
         .replace("open it with the flag \"c\"", "open it with a capacity")
         .replace(
             "since values that were read are still held; drop the `Record`s of this and other threads, then try again",
@@ -111,7 +102,7 @@ pub(crate) fn of(py: Python<'_>, error: &Error) -> PyErr {
 
 /// The exception for an error of a cache.
 pub(crate) fn of_cache(py: Python<'_>, error: &Error) -> PyErr {
-    told(py, error, of_one_process(&error.to_string()))
+    told(py, error, told_of_cache(&error.to_string()))
 }
 
 fn told(py: Python<'_>, error: &Error, message: String) -> PyErr {
@@ -154,17 +145,26 @@ pub(crate) struct Part {
 
 /// The exception for a batch that failed in this part. Its attributes `done` and `undone` tell what took effect.
 pub(crate) fn of_batch(py: Python<'_>, error: &BatchError, part: Part) -> PyErr {
-    let Part { before, entries } = part;
-    let later = before + error.entries()..entries;
-    let undone = error.undone().map(|index| before + index).chain(later).collect();
-    with_undone(py, of(py, error.error()), before + error.done(), undone, entries)
+    with_undone_of(py, of(py, error.error()), error, part)
 }
 
-/// The same of a batch of a cache, of which so many entries of the part took effect.
-pub(crate) fn of_cache_batch(py: Python<'_>, error: &Error, done: usize, part: Part) -> PyErr {
+/// The same of a batch of a cache.
+pub(crate) fn of_cache_batch(py: Python<'_>, error: &BatchError, part: Part) -> PyErr {
+    with_undone_of(py, of_cache(py, error.error()), error, part)
+}
+
+/// The same, if the entry behind so many of the part failed by itself.
+pub(crate) fn of_cache_entry(py: Python<'_>, error: &Error, done: usize, part: Part) -> PyErr {
     let done = part.before + done;
     let undone = (done..part.entries).collect();
     with_undone(py, of_cache(py, error), done, undone, part.entries)
+}
+
+fn with_undone_of(py: Python<'_>, raised: PyErr, error: &BatchError, part: Part) -> PyErr {
+    let Part { before, entries } = part;
+    let later = before + error.entries()..entries;
+    let undone = error.undone().map(|index| before + index).chain(later).collect();
+    with_undone(py, raised, before + error.done(), undone, entries)
 }
 
 fn with_undone(

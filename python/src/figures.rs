@@ -65,5 +65,7 @@ pub(crate) fn told_of_cache<'py>(
     told.set_item("pool_bytes", stats.pool_bytes)?;
     told.set_item("capacity_bytes", stats.capacity_bytes)?;
     told.set_item("volatile_bytes", stats.volatile_bytes)?;
+    told.set_item("oldest_put", stats.oldest_put.as_secs_f64())?;
+    told.set_item("oldest_kept", stats.oldest_kept.as_secs_f64())?;
     Ok(told)
 }

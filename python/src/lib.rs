@@ -29,8 +29,6 @@ mod _firndex {
     #[pymodule_export]
     use super::cache::Cache;
     #[pymodule_export]
-    use super::cache::Entries;
-    #[pymodule_export]
     use super::command::_command;
     #[pymodule_export]
     use super::opening::{inspect, remove};

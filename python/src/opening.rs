@@ -37,13 +37,16 @@ pub(crate) const NAMES: [&str; 17] = [
 ];
 
 /// Names of the arguments that caches take.
-pub(crate) const CACHE_NAMES: [&str; 9] = [
+pub(crate) const CACHE_NAMES: [&str; 12] = [
     "checkpoint_at",
     "durability",
     "durable_every",
+    "guests",
     "hash_seed",
     "keep_sums",
     "log_directory",
+    "never_own",
+    "patience",
     "reset_if_refused",
     "survive_bus_errors",
     "wait",
@@ -159,13 +162,6 @@ impl Opening {
     /// Workers of one application open one path, so they are let in unless that is declined.
     fn may_have_guests(&self) -> bool {
         self.guests.unwrap_or(true) && self.path.is_some() && self.flag != Flag::Read
-    }
-
-    /// The same, of a pool that one process has to itself.
-    pub(crate) fn alone(mut self) -> Self {
-        self.guests = Some(false);
-        self.options = self.options.guests(false);
-        self
     }
 
     /// Whether a new pool is wanted in any case.

@@ -1,4 +1,4 @@
-//! Iterators over a store.
+//! Iterators over a store or a cache.
 
 use crate::pipe::{Piece, Reader, Visits};
 use crate::shared::Shared;
@@ -74,7 +74,7 @@ impl Visits for Store {
     }
 }
 
-/// An iterator over the keys, values or pairs of a store.
+/// An iterator over the keys, values or pairs of a store or a cache.
 #[pyclass(module = "firndex._firndex")]
 pub(crate) struct Pairs {
     of: Of,
@@ -86,7 +86,11 @@ pub(crate) struct Pairs {
 
 impl Pairs {
     /// Of `handle`, which lives as long as the iterator.
-    pub(crate) fn new<T>(handle: &Bound<'_, T>, shared: &Shared<Store>, of: Of) -> PyResult<Self> {
+    pub(crate) fn new<T>(
+        handle: &Bound<'_, T>,
+        shared: &Shared<impl Visits>,
+        of: Of,
+    ) -> PyResult<Self> {
         let reader = Reader::begin(handle.py(), shared, of)?;
         let handle = handle.clone().into_any().unbind();
         Ok(Pairs { of, handle, reader, piece: Strings::default(), next: 0 })

@@ -141,6 +141,10 @@ impl<P: Piece> Reader<P> {
         let pipe = Arc::new(Pipe::new());
         let ends: Arc<dyn Ends> = pipe.clone();
         shared.adopt(Arc::downgrade(&ends))?;
+        if shared.is_closed() {
+            // Who closes it has looked for iterators before, and waits for all that share the pool.
+            ends.end();
+        }
         let filled = Arc::clone(&pipe);
         let scan = move || {
             let end = fill(&*source, of, &filled);

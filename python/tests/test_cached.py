@@ -209,7 +209,7 @@ def test_a_function_in_a_cache_may_call_itself():
     assert fibonacci(50) == 12586269025 and fibonacci.cache_info() == (48, 51)
 
 
-def test_results_in_a_cache_survive_the_process_which_has_it_alone():
+def test_results_in_a_cache_survive_the_process_and_are_shared():
     code = """if True:
         import firndex
 
@@ -218,18 +218,48 @@ def test_results_in_a_cache_survive_the_process_which_has_it_alone():
             print("computing")
             return question * 2
 
-        try:
-            print(answer(21))
-        except firndex.Held as error:
-            print("a cache has one process" in str(error))
+        print(answer(21))
+        answer.cache_clear()
+        print(answer(21))
     """
 
     def told():
         return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout
 
-    assert [told(), told()] == ["computing\n42\n", "42\n"]
+    assert [told(), told()] == ["computing\n42\ncomputing\n42\n", "42\ncomputing\n42\n"]
     with Cache("results.firn") as cache:
-        assert told() == "True\n" and cache.stats()["capacity_bytes"] == 64 << 20
+        assert told() == "42\ncomputing\n42\n" and cache.stats()["capacity_bytes"] == 64 << 20
+
+
+@pytest.mark.parametrize("bound", [{}, {"expire": 3600}])
+def test_a_forked_worker_goes_on_after_its_parent_was_killed(bound):
+    code = f"""if True:
+        import os, signal, sys, firndex
+
+        computed = []
+
+        @firndex.cached("results.firn", **{bound})
+        def answer(question):
+            computed.append(question)
+            return question * 2
+
+        answer(1)
+        if os.fork() == 0:
+            answer(1), answer(2)
+            print(*computed, flush=True)
+            sys.stdin.readline()
+            # Its owner has ended.
+            answer(2), answer(3), answer(1)
+            print(*computed, flush=True)
+            os._exit(0)
+        signal.pause()
+    """
+    pipe = subprocess.PIPE
+    parent = subprocess.Popen([sys.executable, "-c", code], stdin=pipe, stdout=pipe, text=True)
+    assert parent.stdout.readline() == "1 2\n"
+    parent.kill()
+    assert parent.wait() == -9
+    assert parent.communicate("\n")[0] == "1 2 3\n"
 
 
 def test_bounds_are_for_caches():

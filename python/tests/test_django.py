@@ -21,6 +21,7 @@ from django.core.cache.backends.base import CacheKeyWarning  # noqa: E402
 from django.core.exceptions import ImproperlyConfigured  # noqa: E402
 
 from firndex.django import FirndexCache  # noqa: E402
+from test_processes import Owner  # noqa: E402
 from test_threads import together  # noqa: E402
 
 LONG = 3600
@@ -256,27 +257,110 @@ OTHER = """
     from firndex.django import FirndexCache
     cache = FirndexCache("web.firn", {{"OPTIONS": {options}}})
     try:
-        print(cache.get("a"), cache.cache.path)
+        print(cache.get("a"), cache.cache.path, cache.cache.role)
     except firndex.Held as error:
         print(error)
 """
 
 
-def test_another_process_is_told_that_it_needs_a_path_of_its_own(cache):
+def test_processes_share_it(cache):
     cache.set("a", 1)
-    assert "a path of its own" in run(OTHER.format(options={}))
+    assert run(OTHER.format(options={})) == f"1 {os.getcwd()}/web.firn guest\n"
+    cache.cache.close()
+    assert run(OTHER.format(options={})) == f"1 {os.getcwd()}/web.firn owner\n"
+    with firndex.Cache("web.firn", guests=False):
+        assert "the argument `guests`" in run(OTHER.format(options={"wait": 0}))
+
+
+def test_a_forked_worker_opens_it_by_itself(cache):
+    cache.set_many({"a": 1, "n": 1})
+    inherited = cache.cache
     child = os.fork()
     if child == 0:
-        told = 1
+        done = 1
         try:
-            cache.get("a")
-        except firndex.Held:
-            told = 0
+            assert cache.get("a") == 1 and cache.cache.role == "guest" and cache.cache is not inherited
+            with pytest.raises(firndex.Forked):
+                inherited.get(":1:a")
+            assert cache.get_many(["a", "n", "absent"]) == {"a": 1, "n": 1} and cache.incr("n", 5) == 6
+            assert cache.add("added", 2) and not cache.add("a", 2) and cache.get_or_set("computed", lambda: 3) == 3
+            assert cache.delete("a") and cache.touch("added", LONG) and cache.set_many({"b": 4}) == []
+            # Another alias of the same path.
+            assert opened().cache is cache.cache
+            done = 0
         finally:
-            os._exit(told)
+            os._exit(done)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    cache.cache.close()
-    assert run(OTHER.format(options={})) == f"1 {os.getcwd()}/web.firn\n"
+    assert cache.cache is inherited and inherited.role == "owner"
+    names = ["a", "n", "added", "computed", "b"]
+    assert cache.get_many(names) == {"n": 6, "added": 2, "computed": 3, "b": 4}
+    assert cache.cache.time_left(":1:added") > 300
+
+
+def test_workers_of_a_preloaded_application_outlive_their_owner(own_directory):
+    code = """
+        import os, signal, sys
+        from django.conf import settings
+        settings.configure()
+        from firndex.django import FirndexCache
+        cache = FirndexCache("web.firn", {"OPTIONS": {"capacity": 1 << 20}, "TIMEOUT": None})
+        cache.set("preloaded", 1)
+        if os.fork():
+            signal.pause()
+        cache.set("worker", cache.get("preloaded") + 1)
+        print(cache.cache.role, flush=True)
+        sys.stdin.readline()
+        cache.incr("worker")
+        cache.set_many({"late": 4, "deleted": 5})
+        cache.delete("deleted")
+        print(cache.get_many(["preloaded", "worker", "late", "deleted"]), cache.cache.role, flush=True)
+        sys.stdin.readline()
+        os._exit(0)
+    """
+    pipe = subprocess.PIPE
+    master = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdin=pipe, stdout=pipe, text=True)
+    assert master.stdout.readline() == "guest\n"
+    master.kill()
+    assert master.wait() == -9
+    master.stdin.write("\n")
+    master.stdin.flush()
+    assert master.stdout.readline() == "{'preloaded': 1, 'worker': 3, 'late': 4} owner\n"
+    other = opened(OPTIONS={})
+    assert other.get("late") == 4 and other.cache.role == "guest"
+    master.communicate("\n")
+    assert other.get("worker") == 3 and other.incr("worker") == 4
+    other.clear()
+    assert other.get("preloaded") is None and other.cache.role == "owner"
+    other.cache.close()
+
+
+def test_a_killed_owner_interrupts_no_change(own_directory):
+    with Owner('firndex.Cache("web.firn", 64 << 20)') as owner:
+        cache = opened(TIMEOUT=None, OPTIONS={})
+        killing = threading.Thread(target=owner.kill)
+        turn = 0
+        while turn < 300 or killing.is_alive() or cache.cache.role == "guest":
+            if turn == 100:
+                killing.start()
+            cache.set(f"{turn}", turn)
+            assert cache.add(f"added {turn}", turn) and cache.touch(f"{turn}", LONG)
+            cache.delete(f"added {turn - 50}")
+            turn += 1
+        killing.join()
+        assert cache.get_many(map(str, range(turn))) == {str(number): number for number in range(turn)}
+        assert cache.get(f"added {turn - 51}") is None and cache.get(f"added {turn - 50}") == turn - 50
+        assert cache.cache.check().is_sound
+        cache.cache.close()
+
+
+def test_the_capacity_of_another_owner_is_no_contradiction(own_directory):
+    with Owner('firndex.Cache("web.firn", 2 << 20)'):
+        one, two = opened(), opened()
+        one.set("a", 1)
+        assert two.get("a") == 1 and two.cache.stats()["capacity_bytes"] == 2 << 20
+        with pytest.raises(firndex.BadOption, match="same capacity"):
+            opened(OPTIONS={"capacity": 3 << 20}).get("a")
+        one.cache.close()
 
 
 def test_workers_have_a_file_each(own_directory):
@@ -284,12 +368,24 @@ def test_workers_have_a_file_each(own_directory):
     first = opened(OPTIONS=options)
     first.set("a", 1)
     assert str(first.cache.path).endswith("web.firn.0")
-    assert run(OTHER.format(options=options)) == f"None {os.getcwd()}/web.firn.1\n"
+    assert run(OTHER.format(options=options)) == f"None {os.getcwd()}/web.firn.1 owner\n"
+    # One that lets others in is not shared either.
     with firndex.Cache("web.firn.1"):
         told = run(OTHER.format(options={**options, "wait": 0.05}))
         assert "all of" in told and "web.firn.1 are in use" in told and "`workers`" in told
+    child = os.fork()
+    if child == 0:
+        done = 1
+        try:
+            done = str(first.cache.path) != f"{os.getcwd()}/web.firn.1" or first.get("a") is not None
+        finally:
+            os._exit(done)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     first.cache.close()
-    assert run(OTHER.format(options=options)) == f"1 {os.getcwd()}/web.firn.0\n"
+    assert run(OTHER.format(options=options)) == f"1 {os.getcwd()}/web.firn.0 owner\n"
+    for shared in ({"guests": True}, {"never_own": True}):
+        with pytest.raises(firndex.BadOption, match="a file to itself"):
+            opened(OPTIONS={**options, **shared})
 
 
 def test_it_is_there_after_sigkill(own_directory):

@@ -155,22 +155,70 @@ def test_the_file_has_its_bound(cache):
     assert cache.cache.stats()["evictions"] > 0 and os.path.getsize("web.firn") <= (1 << 20) * 1.02
 
 
-def test_several_processes(cache):
-    code = """
-        import firndex
-        from firndex.flask_caching import FirndexCache
-        try:
-            FirndexCache("web.firn").get("a")
-        except firndex.Held as error:
-            print(error)
-        with_workers = FirndexCache("web.firn", workers=2)
-        with_workers.set("a", 1)
-        print(with_workers.cache.path)
-    """
+OTHER = """
+    from firndex.flask_caching import FirndexCache
+    cache = FirndexCache("web.firn", key_prefix="p ", default_timeout=0)
+    print(cache.get("a"), cache.set("other", 2), cache.cache.role)
+    with_workers = FirndexCache("web.firn", workers=2)
+    with_workers.set("a", 1)
+    print(with_workers.cache.path, with_workers.cache.role)
+"""
+
+
+def test_processes_share_it():
+    cache = FirndexCache("web.firn", 1 << 20, key_prefix="p ")
     cache.set("a", 1)
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
-    held, path = done.stdout.splitlines()
-    assert "a path of its own" in held and path.endswith("web.firn.0")
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(OTHER)], capture_output=True, text=True)
+    assert done.stdout == f"1 True guest\n{os.getcwd()}/web.firn.0 owner\n", done.stderr
+    assert cache.get("other") == 2
+    cache.cache.close()
+
+
+def test_workers_of_a_preloaded_application_outlive_their_owner():
+    code = """
+        import os, signal, sys
+        import flask, flask_caching
+        app = flask.Flask("preloaded")
+        cache = flask_caching.Cache(app, config={
+            "CACHE_TYPE": "firndex.flask_caching.FirndexCache",
+            "CACHE_OPTIONS": {"path": "web.firn", "capacity": 1 << 20},
+        })
+        app.app_context().push()
+        cache.set("preloaded", 1)
+        inherited = cache.cache.cache
+        if os.fork():
+            signal.pause()
+        cache.set("worker", cache.get("preloaded") + 1)
+        print(cache.cache.cache.role, flush=True)
+        sys.stdin.readline()
+        assert cache.cache.inc("worker") == 3 and cache.add("late", 4) and not cache.add("preloaded", 4)
+        print(cache.get_many("preloaded", "worker", "late", "absent"), cache.cache.cache.role, flush=True)
+        cache.clear()
+        print(cache.get("late"), len(cache.cache.cache), flush=True)
+        os._exit(0)
+    """
+    pipe = subprocess.PIPE
+    master = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdin=pipe, stdout=pipe, text=True)
+    assert master.stdout.readline() == "guest\n"
+    master.kill()
+    assert master.wait() == -9
+    assert master.communicate("\n")[0] == "[1, 3, 4, None] owner\nNone 0\n"
+
+
+def test_a_forked_worker_opens_it_by_itself(cache):
+    cache.set("a", 1)
+    inherited = cache.cache
+    child = os.fork()
+    if child == 0:
+        done = 1
+        try:
+            assert cache.get("a") == 1 and cache.cache.role == "guest" and cache.cache is not inherited
+            assert cache.inc("n") == 1 and cache.delete("a") and cache.set_many({"b": 2}) == ["b"]
+            done = 0
+        finally:
+            os._exit(done)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert cache.cache is inherited and cache.get_many("a", "n", "b") == [None, 1, 2]
 
 
 def test_no_path_is_told():

@@ -4,7 +4,9 @@ import gc
 import os
 import time
 
-from firndex import Store
+import pytest
+
+from firndex import Cache, Store
 
 
 def resident():
@@ -44,13 +46,14 @@ def test_memory_does_not_grow():
         assert resident() - before < 4 << 20
 
 
-def test_owners_and_guests_leave_no_descriptors_threads_and_files():
+@pytest.mark.parametrize("opened", [Store, lambda path: Cache(path, 1 << 20)], ids=["stores", "caches"])
+def test_owners_and_guests_leave_no_descriptors_threads_and_files(opened):
     def held():
         return [len(os.listdir(f"/proc/self/{of}")) for of in ("fd", "task")] + sorted(os.listdir())
 
     def use():
         for _ in range(10):
-            with Store("a.firn") as owner, Store("a.firn") as guest:
+            with opened("a.firn") as owner, opened("a.firn") as guest:
                 guest["a"] = b"1"
                 assert owner["a"] == b"1" and list(guest) == [b"a"]
                 owner.close()

@@ -47,7 +47,8 @@ def tables() -> None:
 
 
 def caches() -> None:
-    with Cache(Path("a.firn"), 1 << 20, durability="process") as cache:
+    with Cache(Path("a.firn"), 1 << 20, durability="process", guests=False, patience=1) as cache:
+        assert_type(cache.role, Literal["owner", "guest"])
         cache["a"] = b"1"
         cache.set("a", bytearray(b"1"), expire=timedelta(hours=1))
         cache.set_many({"a": "1"}, 0.5)
@@ -63,7 +64,7 @@ def caches() -> None:
         assert_type(cache.stats()["hits"], float)
         cache.set("a", b"1", expire="1")  # type: ignore[arg-type]
         cache.get_or_compute("a", lambda: 1)  # type: ignore[arg-type,return-value]
-    Cache("a.firn", 1 << 20, guests=True)  # type: ignore[call-arg]
+    Cache("a.firn", 1 << 20, max_bytes=1)  # type: ignore[call-arg]
     cached(cache, expire=timedelta(days=1))
     cached("results.firn", capacity=1 << 20, expire=60)
 

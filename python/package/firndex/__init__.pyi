@@ -42,9 +42,12 @@ class _CacheOptions(TypedDict, total=False):
     checkpoint_at: int | None
     durability: Literal["process", "periodic", "commit"] | None
     durable_every: float | None
+    guests: bool | None
     hash_seed: int | None
     keep_sums: bool | None
     log_directory: _Path | None
+    never_own: bool | None
+    patience: float | None
     reset_if_refused: bool | None
     survive_bus_errors: bool | None
     wait: float | None
@@ -106,13 +109,13 @@ class _Handle:
     @property
     def path(self) -> str | PathLike[str] | None: ...
     @property
+    def role(self) -> Literal["owner", "guest"]: ...
+    @property
     def was_reset(self) -> str | None: ...
 
 class _Lasting(_Handle):
     def backup(self, out: _Path, *, replace: bool = False) -> Backup: ...
     def stats(self) -> dict[str, Any]: ...
-    @property
-    def role(self) -> Literal["owner", "guest"]: ...
 
 class Store(_Lasting, MutableMapping[bytes, bytes]):
     def __new__(cls, path: _Path | None = None, flag: _Flag = "c", **options: Unpack[_Options]) -> Self: ...

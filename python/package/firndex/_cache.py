@@ -19,8 +19,12 @@ class Cache(Handle, _firndex.Cache):
     space comes back, within a second. Once a call returns, its effect survives `kill -9`; `durability` says what
     survives power loss, as for a `Store`.
 
-    Any number of threads may use a cache at once. One process has it at a time: others get `Held`, unless `wait` says
-    how many seconds to wait until it is closed. A forked child gets `Forked`.
+    Any number of threads may use a cache at once, and so may processes, as they use a `Store`: the first is the owner,
+    the others are guests (`role`), also a forked child that opens it by its path. A guest asks the owner for
+    everything, so a call takes longer; `get_many`, `set_many` without `expire` and `delete_many` ask for many keys at
+    once. Capacity and clock are the owner's, also after a guest has become the owner since that one ended. A guest's
+    change that the owner's end cut off raises `Interrupted`. `guests`, `never_own`, `patience` and `wait` are as of a
+    `Store`.
 
     `flag` is "c" (open or create), "r" and "w" (open for reading, for writing; both without a capacity), "n" (begin
     anew) or "x" (create where nothing is). `reset_if_refused` begins anew instead of refusing a damaged file. The other

@@ -10,6 +10,7 @@ from collections import namedtuple
 from ._cache import Cache
 from ._shared import Lazy
 from ._store import Store
+from ._values import until_done
 
 #: The result of `cache_info`: how many calls found a result, and how many computed one.
 CacheInfo = namedtuple("CacheInfo", "hits misses")
@@ -87,7 +88,7 @@ def cached(store, *, version=0, key=None, dumps=pickle.dumps, loads=pickle.loads
 
     With `expire`, a result is kept for so many seconds, or for a timedelta. With `capacity`, results take no more than
     so many bytes. With either, `store` is a `Cache` or the path of one, in a new file with 64 MiB if no capacity is
-    given. A cache has one process at a time, whose functions share it. One thread at a time computes a result that
+    given. Processes share it as they share a store. One thread at a time in each process computes a result that
     others need, too.
 
     Results are pickled; `dumps` and `loads` name another codec. Only open pools that you trust, as loading a pickle
@@ -146,7 +147,7 @@ def cached(store, *, version=0, key=None, dumps=pickle.dumps, loads=pickle.loads
         def cache_clear():
             """Remove the results of this function, of every version."""
             pool, mine = results.pool(), f"{name}\0".encode()
-            pool.delete_many([at for at in pool if at.startswith(mine)])
+            until_done(lambda: pool.delete_many([at for at in pool if at.startswith(mine)]))
 
         wrapper.cache_key = cache_key
         wrapper.cache_clear = cache_clear

@@ -1,4 +1,4 @@
-"""Caches that parts of a program share: all that name a path have one handle, opened when it is used first."""
+"""Caches that parts of a process share: all that name a path have one handle, opened when it is used first."""
 
 import os
 import threading
@@ -19,9 +19,11 @@ _LOCKS = 64
 class Shared:
     """A cache, and locks for changes that take several calls."""
 
-    def __init__(self, cache, asked):
+    def __init__(self, cache, asked, capacity):
         self.cache = cache
         self.asked = asked
+        # That of a guest's cache is the owner's, whatever was asked for here.
+        self.capacity = capacity
         self.process = os.getpid()
         # A codec that is called while one is held may use the cache itself.
         self._locks = [threading.RLock() for _ in range(_LOCKS)]
@@ -58,15 +60,18 @@ def _open(path, capacity, options):
 
 
 def _open_one_of(path, workers, capacity, options):
-    """Opens the first of the workers' files that no other process has."""
-    options = dict(options)
+    """Opens the first of the workers' files that no other process has, and lets no other one in."""
+    options = {**options, "guests": False}
     until = time.monotonic() + (options.pop("wait", None) or 0)
     while True:
         for number in range(workers):
             try:
-                return _open(f"{path}.{number}", capacity, options)
+                one = _open(f"{path}.{number}", capacity, options)
             except Held:
-                pass
+                continue
+            if one.role == "owner":
+                return one
+            one.close()
         if time.monotonic() >= until:
             raise Held(f"all of {path}.0 to {path}.{workers - 1} are in use by other processes; let `workers` be at "
                        "least the number of processes, or end some")
@@ -80,13 +85,13 @@ def _shared(path, capacity, workers, options):
         found = _all.get(at)
         if found is None or not found.is_usable():
             one = _open(at, capacity, options) if workers is None else _open_one_of(at, workers, capacity, options)
-            _all[at] = Shared(one, asked)
+            _all[at] = Shared(one, asked, capacity)
             return _all[at]
         if asked != found.asked:
             raise BadOption(f"the cache at {at} is open in this process with {found.asked}, and was asked for with "
                             f"{asked}; give the same options wherever it is named")
         if capacity is not None:
-            has = found.cache.stats()["capacity_bytes"]
+            has = found.capacity if found.capacity is not None else found.cache.stats()["capacity_bytes"]
             if capacity != has:
                 raise BadOption(f"the cache at {at} is open in this process with a capacity of {has} bytes, and was "
                                 f"asked for with {capacity}; give the same capacity wherever it is named, or none")
@@ -102,6 +107,9 @@ class Lazy:
     def __init__(self, path, capacity=None, *, workers=None, **options):
         if workers is not None and workers < 1:
             raise BadOption(f"workers is {workers}; expected the number of processes, from 1 on")
+        if workers is not None and (options.get("guests") or options.get("never_own")):
+            raise BadOption("with `workers` each process has a file to itself; leave `guests` and `never_own` out, or "
+                            "`workers`, and all processes share one file")
         self._path = path
         self._capacity = capacity
         self._workers = workers

@@ -2,7 +2,7 @@
 
 import pickle
 
-from ._errors import TooLarge
+from ._errors import Interrupted, TooLarge
 from ._shared import Lazy
 
 #: Stands for a value that is not there.
@@ -16,7 +16,7 @@ class _Added(Exception):
 class Values:
     """Values in the cache at a path. They are pickled, unless `dumps` and `loads` name another codec.
 
-    Changes of one key take turns in this process, so those of several steps are atomic. One process has a cache.
+    Changes of one key take turns in this process, so those of several steps are atomic in it, and not among processes.
     """
 
     def __init__(self, path, *, dumps=pickle.dumps, loads=pickle.loads, **options):
@@ -76,19 +76,31 @@ class Values:
     def touch(self, key, expire):
         shared = self._lazy.get()
         with shared.lock(key):
-            return shared.cache.touch(key, expire)
+            return until_done(shared.cache.touch, key, expire)
 
     def delete(self, key):
         shared = self._lazy.get()
         with shared.lock(key):
-            return shared.cache.delete(key)
+            return until_done(shared.cache.delete, key)
+
+    def clear(self):
+        until_done(self.cache.clear)
+
+
+def until_done(change, *arguments):
+    """Makes a change which is the same if it is made twice: again if the owner ended amid it, made or not."""
+    while True:
+        try:
+            return change(*arguments)
+        except Interrupted:
+            pass
 
 
 def _put(cache, key, pickled, expire):
     try:
-        cache.set(key, pickled, expire)
+        until_done(cache.set, key, pickled, expire)
     except TooLarge:
         # What was there is no longer what was stored last.
-        cache.delete(key)
+        until_done(cache.delete, key)
         return False
     return True

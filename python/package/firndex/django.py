@@ -23,12 +23,15 @@ class FirndexCache(BaseCache):
     `durability`, `wait` and the others. The file is opened at the first use. All threads of the process, and all
     aliases with the same path, share it.
 
-    One process has a cache: others get `firndex.Held`. With the option `workers`, each process has one of so many
-    files, `LOCATION.0` and so on: the first that nobody has. What one of them stores or deletes, others do not see.
+    Processes share the cache, forked ones too: each opens the file by itself. The first is its owner, and the others
+    ask that one; when it ends, another one goes on. With the option `workers`, each process has one of so many files
+    to itself instead, `LOCATION.0` and so on: the first that nobody has. Nobody is asked then, and what one of them
+    stores or deletes, others do not see.
 
-    `add`, `incr`, `decr`, `touch` and `get_or_set` are atomic in the process. One thread at a time computes for
-    `get_or_set`. A value that takes more than a quarter of the capacity is not kept, nor is what it was to replace;
-    `add` then returns False, and `set_many` names its key. Values are pickled: only open files that you trust.
+    `add`, `incr`, `decr`, `touch` and `get_or_set` are atomic in a process, and not among several: two that add the
+    same key at once may both be told that they did. One thread at a time computes for `get_or_set` in each process. A
+    value that takes more than a quarter of the capacity is not kept, nor is what it was to replace; `add` then returns
+    False, and `set_many` names its key. Values are pickled: only open files that you trust.
     """
 
     def __init__(self, location, params):
@@ -93,4 +96,4 @@ class FirndexCache(BaseCache):
         return self._values.get_or_add(at, default if callable(default) else lambda: default, expire)
 
     def clear(self):
-        self.cache.clear()
+        self._values.clear()

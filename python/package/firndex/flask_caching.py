@@ -4,7 +4,7 @@ import pickle
 
 from flask_caching.backends.base import BaseCache
 
-from ._values import MISSING, Values
+from ._values import MISSING, Values, until_done
 
 
 class FirndexCache(BaseCache):
@@ -14,15 +14,16 @@ class FirndexCache(BaseCache):
     in the place of a threshold, `durability`, `wait` and the others. The file is opened at the first use, and shared by
     all threads and applications of the process that name it.
 
-    One process has a cache: others get `firndex.Held`. With the option `workers`, each process has one of so many
-    files, the path with `.0` and so on: the first that nobody has. What one of them stores or deletes, others do not
-    see.
+    Processes share the cache, forked ones too: each opens the file by itself. The first is its owner, and the others
+    ask that one; when it ends, another one goes on. With the option `workers`, each process has one of so many files
+    to itself instead, the path with `.0` and so on: the first that nobody has. Nobody is asked then, and what one of
+    them stores or deletes, others do not see.
 
     As in cachelib, a timeout of 0 is without an end, and None is the default timeout. What is negative ends at once.
-    `add`, `inc` and `dec` are atomic in the process, and the latter two leave the end as it is. `clear` removes what
-    has the `CACHE_KEY_PREFIX`. A value that takes more than a quarter of the capacity is not kept, nor is what it was
-    to replace: `set` and `add` then return False. Values are pickled, unless there is a `CACHE_SERIALIZER`: only open
-    files that you trust.
+    `add`, `inc` and `dec` are atomic in a process, and not among several; the latter two leave the end as it is.
+    `clear` removes what has the `CACHE_KEY_PREFIX`. A value that takes more than a quarter of the capacity is not kept,
+    nor is what it was to replace: `set` and `add` then return False. Values are pickled, unless there is a
+    `CACHE_SERIALIZER`: only open files that you trust.
     """
 
     def __init__(self, path, capacity=None, default_timeout=300, key_prefix="", ignore_delete_many_errors=False,
@@ -82,9 +83,9 @@ class FirndexCache(BaseCache):
         """Remove all keys with the prefix."""
         prefix, cache = self.key_prefix.encode(), self.cache
         if prefix:
-            cache.delete_many([key for key in cache if key.startswith(prefix)])
+            until_done(lambda: cache.delete_many([key for key in cache if key.startswith(prefix)]))
         else:
-            cache.clear()
+            self._values.clear()
         return True
 
     def inc(self, key, delta=1):
