@@ -59,7 +59,8 @@ pub(crate) trait CacheOperations: Send + Sync {
     fn time_left(&self, key: &[u8]) -> Result<Option<Option<Duration>>>;
     fn remove(&self, key: &[u8]) -> Result<bool>;
     /// Whether each key was there.
-    fn remove_many(&self, keys: &[&[u8]]) -> std::result::Result<Vec<bool>, Unfinished<Error>>;
+    fn remove_many(&self, keys: &[&[u8]])
+    -> std::result::Result<Vec<bool>, Unfinished<Box<Error>>>;
     fn clear(&self) -> Result<()>;
     fn entries(&self) -> Box<dyn Entries + '_>;
     fn stats(&self) -> Result<CacheStats>;
@@ -124,7 +125,10 @@ impl CacheOperations for Owned {
         Ok(Owned::remove(self, key))
     }
 
-    fn remove_many(&self, keys: &[&[u8]]) -> std::result::Result<Vec<bool>, Unfinished<Error>> {
+    fn remove_many(
+        &self,
+        keys: &[&[u8]],
+    ) -> std::result::Result<Vec<bool>, Unfinished<Box<Error>>> {
         Ok(keys.iter().map(|key| Owned::remove(self, key)).collect())
     }
 

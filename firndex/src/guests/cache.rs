@@ -128,7 +128,10 @@ impl CacheOperations for GuestCache {
         self.one(Operation::Remove, |cache| cache.remove(key), key, |_| {}, read)
     }
 
-    fn remove_many(&self, keys: &[&[u8]]) -> std::result::Result<Vec<bool>, Unfinished<Error>> {
+    fn remove_many(
+        &self,
+        keys: &[&[u8]],
+    ) -> std::result::Result<Vec<bool>, Unfinished<Box<Error>>> {
         let own = |cache: &Cache, keys: &[&[u8]]| Ok(cache.remove_many(keys)?);
         let write = |request: &mut Vec<u64>, key: &&[u8]| request.bytes(key);
         let read = |words: &mut Reader<'_>| Ok(words.flag()?);
