@@ -192,6 +192,53 @@ impl Cache {
         py.detach(|| put(&cache, key, value, expiry)).or_raise(py)
     }
 
+    /// Stores the pair, as ``set`` does, if ``key`` is not there. Returns whether it was stored: of all threads and
+    /// processes that do this at once, one hears True.
+    ///
+    /// >>> cache = firndex.Cache(capacity=1 << 20)
+    /// >>> cache.add("job 7", b"worker 1", expire=60), cache.add("job 7", b"worker 2")
+    /// (True, False)
+    #[pyo3(signature = (key, value, expire=None))]
+    fn add(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        expire: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
+        let (key, value) = (bytes_of(What::Key, key)?, bytes_of(What::Value, value)?);
+        let (key, value, expiry) = (key.as_bytes(), value.as_bytes(), Expiry::of(expire)?);
+        let cache = self.shared.get(py)?;
+        let add = || match expiry {
+            Expiry::Never => cache.insert(key, value),
+            Expiry::After(time) => cache.insert_for(key, value, time),
+            Expiry::AtOnce => Ok(!cache.contains_key(key)?),
+        };
+        py.detach(add).or_raise(py)
+    }
+
+    /// Replaces the value of ``key`` by ``new`` if it is ``expected``. Returns whether it was. The new value ends when
+    /// the former one would have ended. So a change that looks at the value first loses nothing of what others change:
+    /// if they have changed it meanwhile, look again.
+    ///
+    /// >>> cache = firndex.Cache(capacity=1 << 20)
+    /// >>> cache["visits"] = b"9"
+    /// >>> cache.replace_if("visits", b"9", b"10"), cache.replace_if("visits", b"9", b"11"), cache["visits"]
+    /// (True, False, b'10')
+    fn replace_if(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        expected: &Bound<'_, PyAny>,
+        new: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        let (key, new) = (bytes_of(What::Key, key)?, bytes_of(What::Value, new)?);
+        let expected = bytes_of(What::Value, expected)?;
+        let (key, expected, new) = (key.as_bytes(), expected.as_bytes(), new.as_bytes());
+        let cache = self.shared.get(py)?;
+        py.detach(|| cache.replace_if(key, expected, new)).or_raise(py)
+    }
+
     /// Lets the entry of ``key`` end after ``expire`` from now on, as ``set`` takes it. Returns whether it is there.
     ///
     /// >>> cache = firndex.Cache(capacity=1 << 20)

@@ -101,6 +101,32 @@ def test_a_guest_has_what_an_owner_has_but_a_check():
         assert len(cache) == 0 and list(cache) == []
 
 
+def test_of_processes_that_add_one_does_and_steps_that_many_make_all_count():
+    with User() as one, User() as other, Cache("a.firn", 4 << 20) as cache:
+        users = [one, other]
+        steps = """[
+            (cache.add(f"lock {n}", b"mine", expire=3600),
+             next(True for _ in iter(int, 1)
+                  if cache.replace_if("sum", found := cache["sum"], str(int(found) + 1).encode())))
+            for n in range(300)]"""
+        cache.set("sum", b"0", expire=LONG)
+        assert not cache.replace_if("sum", b"1", b"2") and not cache.replace_if("none", b"", b"")
+        results = [None, None]
+
+        def run(number):
+            results[number] = users[number].does(" ".join(steps.split()))
+
+        threads = [threading.Thread(target=run, args=[number]) for number in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert cache["sum"] == b"600" and 0 < cache.time_left("sum") <= LONG
+        for (first, _), (second, _) in zip(*results):
+            assert first != second
+        assert not cache.add("lock 0", b"theirs") and cache.add("at once", b"", expire=0) and "at once" not in cache
+
+
 def test_batches_of_a_guest():
     with Owner(OWNED), Cache("a.firn") as cache:
         # More than a part of a batch, and more than goes to the owner at once.

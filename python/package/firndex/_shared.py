@@ -13,11 +13,9 @@ CAPACITY = 64 << 20
 #: Seconds between two attempts to get one of several files.
 _TRY_AGAIN = 0.02
 
-_LOCKS = 64
-
 
 class Shared:
-    """A cache, and locks for changes that take several calls."""
+    """A cache, and what it was opened with."""
 
     def __init__(self, cache, asked, capacity):
         self.cache = cache
@@ -25,12 +23,6 @@ class Shared:
         # That of a guest's cache is the owner's, whatever was asked for here.
         self.capacity = capacity
         self.process = os.getpid()
-        # A codec that is called while one is held may use the cache itself.
-        self._locks = [threading.RLock() for _ in range(_LOCKS)]
-
-    def lock(self, key):
-        """The lock of a key. Others may have the same."""
-        return self._locks[hash(key) % _LOCKS]
 
     def is_usable(self):
         return self.process == os.getpid() and not self.cache.closed

@@ -14,10 +14,7 @@ class _Added(Exception):
 
 
 class Values:
-    """Values in the cache at a path. They are pickled, unless `dumps` and `loads` name another codec.
-
-    Changes of one key take turns in this process, so those of several steps are atomic in it, and not among processes.
-    """
+    """Values in the cache at a path. They are pickled, unless `dumps` and `loads` name another codec."""
 
     def __init__(self, path, *, dumps=pickle.dumps, loads=pickle.loads, **options):
         self._lazy = Lazy(path, **options)
@@ -38,27 +35,41 @@ class Values:
 
     def set(self, key, value, expire):
         """Stores a value, and returns whether there is room for one of its size. If not, the key has none."""
-        shared, pickled = self._lazy.get(), self._dumps(value)
-        with shared.lock(key):
-            return _put(shared.cache, key, pickled, expire)
+        return _put(self.cache, key, self._dumps(value), expire)
 
     def add(self, key, value, expire):
         """Stores a value if there is none, and returns whether it did."""
-        shared = self._lazy.get()
-        if key in shared.cache:
+        cache = self.cache
+        if key in cache:
             return False
         pickled = self._dumps(value)
-        with shared.lock(key):
-            return key not in shared.cache and _put(shared.cache, key, pickled, expire)
+        try:
+            # If the owner ends amid this, it is told that somebody has added it, who may be this one.
+            return until_done(cache.add, key, pickled, expire)
+        except TooLarge:
+            return False
 
     def change(self, key, function):
-        """Stores what `function` makes of the value, and returns it. The end stays. KeyError if there is no value."""
-        shared = self._lazy.get()
-        with shared.lock(key):
-            left = shared.cache.time_left(key)
-            value = function(self._loads(shared.cache[key]))
-            _put(shared.cache, key, self._dumps(value), left)
-            return value
+        """Stores what `function` makes of the value, and returns it. The end stays. KeyError if there is no value.
+
+        It is called again if others have changed the value meanwhile.
+        """
+        cache = self.cache
+        while True:
+            found = cache[key]
+            value = function(self._loads(found))
+            pickled = self._dumps(value)
+            try:
+                if cache.replace_if(key, found, pickled):
+                    return value
+            except TooLarge:
+                # What was there is no longer what was stored last.
+                self.delete(key)
+                return value
+            except Interrupted:
+                # The owner has ended, and may have made the change before.
+                if cache.get(key) == pickled:
+                    return value
 
     def get_or_add(self, key, compute, expire):
         """The value of a key. If there is none, it is computed, by one thread at a time, and added."""
@@ -74,14 +85,10 @@ class Values:
             return self.get(key, added.args[0])
 
     def touch(self, key, expire):
-        shared = self._lazy.get()
-        with shared.lock(key):
-            return until_done(shared.cache.touch, key, expire)
+        return until_done(self.cache.touch, key, expire)
 
     def delete(self, key):
-        shared = self._lazy.get()
-        with shared.lock(key):
-            return until_done(shared.cache.delete, key)
+        return until_done(self.cache.delete, key)
 
     def clear(self):
         until_done(self.cache.clear)

@@ -28,10 +28,11 @@ class FirndexCache(BaseCache):
     to itself instead, `LOCATION.0` and so on: the first that nobody has. Nobody is asked then, and what one of them
     stores or deletes, others do not see.
 
-    `add`, `incr`, `decr`, `touch` and `get_or_set` are atomic in a process, and not among several: two that add the
-    same key at once may both be told that they did. One thread at a time computes for `get_or_set` in each process. A
-    value that takes more than a quarter of the capacity is not kept, nor is what it was to replace; `add` then returns
-    False, and `set_many` names its key. Values are pickled: only open files that you trust.
+    `add`, `incr`, `decr` and `touch` are atomic, among processes too. If the owner is killed amid an `add`, that may
+    return False although it added; amid an `incr`, the step may count twice if others change the value as well. One
+    thread at a time computes for `get_or_set` in each process. A value that takes more than a quarter of the capacity
+    is not kept, nor is what it was to replace; `add` then returns False, and `set_many` names its key. Values are
+    pickled: only open files that you trust.
     """
 
     def __init__(self, location, params):

@@ -20,7 +20,8 @@ class FirndexCache(BaseCache):
     them stores or deletes, others do not see.
 
     As in cachelib, a timeout of 0 is without an end, and None is the default timeout. What is negative ends at once.
-    `add`, `inc` and `dec` are atomic in a process, and not among several; the latter two leave the end as it is.
+    `add`, `inc` and `dec` are atomic, among processes too; the latter two leave the end as it is. If the owner is
+    killed amid one, `add` may return False although it added, and a step may count twice if others count as well.
     `clear` removes what has the `CACHE_KEY_PREFIX`. A value that takes more than a quarter of the capacity is not kept,
     nor is what it was to replace: `set` and `add` then return False. Values are pickled, unless there is a
     `CACHE_SERIALIZER`: only open files that you trust.
