@@ -343,12 +343,12 @@ def test_a_killed_owner_interrupts_no_change(own_directory):
             if turn == 100:
                 killing.start()
             cache.set(f"{turn}", turn)
-            assert cache.add(f"added {turn}", turn) and cache.touch(f"{turn}", LONG)
-            cache.delete(f"added {turn - 50}")
+            assert cache.add(f"added-{turn}", turn) and cache.touch(f"{turn}", LONG)
+            cache.delete(f"added-{turn - 50}")
             turn += 1
         killing.join()
         assert cache.get_many(map(str, range(turn))) == {str(number): number for number in range(turn)}
-        assert cache.get(f"added {turn - 51}") is None and cache.get(f"added {turn - 50}") == turn - 50
+        assert cache.get(f"added-{turn - 51}") is None and cache.get(f"added-{turn - 50}") == turn - 50
         assert cache.cache.check().is_sound
         cache.cache.close()
 
