@@ -159,7 +159,7 @@ OTHER = """
     from firndex.flask_caching import FirndexCache
     cache = FirndexCache("web.firn", key_prefix="p ", default_timeout=0)
     print(cache.get("a"), cache.set("other", 2), cache.cache.role)
-    with_workers = FirndexCache("web.firn", workers=2)
+    with_workers = FirndexCache("own.firn", workers=2)
     with_workers.set("a", 1)
     print(with_workers.cache.path, with_workers.cache.role)
 """
@@ -169,7 +169,7 @@ def test_processes_share_it():
     cache = FirndexCache("web.firn", 1 << 20, key_prefix="p ")
     cache.set("a", 1)
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(OTHER)], capture_output=True, text=True)
-    assert done.stdout == f"1 True guest\n{os.getcwd()}/web.firn.0 owner\n", done.stderr
+    assert done.stdout == f"1 True guest\n{os.getcwd()}/own.firn.0 owner\n", done.stderr
     assert cache.get("other") == 2
     cache.cache.close()
 
