@@ -335,7 +335,8 @@ def test_workers_of_a_preloaded_application_outlive_their_owner(own_directory):
 
 
 def test_a_killed_owner_interrupts_no_change(own_directory):
-    with Owner('firndex.Cache("web.firn", 64 << 20)') as owner:
+    # Its changes wait for the disk, so it is killed amid one.
+    with Owner('firndex.Cache("web.firn", 64 << 20, durability="commit")') as owner:
         cache = opened(TIMEOUT=None, OPTIONS={})
         killing = threading.Thread(target=owner.kill)
         turn = 0
