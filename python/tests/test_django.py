@@ -335,21 +335,38 @@ def test_workers_of_a_preloaded_application_outlive_their_owner(own_directory):
 
 
 def test_a_killed_owner_interrupts_no_change(own_directory):
-    # Its changes wait for the disk, so it is killed amid one.
+    # Its changes wait for the disk, so it is killed amid some.
     with Owner('firndex.Cache("web.firn", 64 << 20, durability="commit")') as owner:
         cache = opened(TIMEOUT=None, OPTIONS={})
-        killing = threading.Thread(target=owner.kill)
-        turn = 0
-        while turn < 300 or killing.is_alive() or cache.cache.role == "guest":
-            if turn == 100:
-                killing.start()
-            cache.set(f"{turn}", turn)
-            assert cache.add(f"added-{turn}", turn) and cache.touch(f"{turn}", LONG)
-            cache.delete(f"added-{turn - 50}")
-            turn += 1
-        killing.join()
-        assert cache.get_many(map(str, range(turn))) == {str(number): number for number in range(turn)}
-        assert cache.get(f"added-{turn - 51}") is None and cache.get(f"added-{turn - 50}") == turn - 50
+        assert cache.cache.role == "guest"
+        turns, failures, may_be_killed = [0] * 4, [], threading.Event()
+
+        def change(number):
+            try:
+                while cache.cache.role == "guest":
+                    turn = turns[number]
+                    cache.set(f"{number}-{turn}", turn)
+                    assert cache.add(f"added-{number}-{turn}", turn) and cache.touch(f"{number}-{turn}", LONG)
+                    cache.delete(f"added-{number}-{turn}")
+                    turns[number] += 1
+                    if turn == 20:
+                        may_be_killed.set()
+            except Exception as error:
+                failures.append(error)
+                may_be_killed.set()
+
+        threads = [threading.Thread(target=change, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        assert may_be_killed.wait(60)
+        owner.kill()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        for number, count in enumerate(turns):
+            kept = {f"{number}-{turn}": turn for turn in range(count)}
+            assert cache.get_many(kept) == kept
+            assert cache.get_many(f"added-{key}" for key in kept) == {}
         assert cache.cache.check().is_sound
         cache.cache.close()
 
