@@ -27,7 +27,7 @@ pub enum Suite {
     /// Opening files again, by size, closed, killed or after power loss: the first get, the first put, bytes written
     /// (and with --peers other authors' stores)
     Open,
-    /// Caches: hit ratios on traces, rates, memory (and with --peers other authors' caches)
+    /// Caches: hit ratios on traces, rates, memory, opening after a kill (and with --peers other authors' caches)
     Cache,
     /// Bytes per pair
     Space,

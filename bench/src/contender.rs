@@ -1,6 +1,7 @@
 //! The contenders that are measured.
 
 use crate::byte_store::{AfterKill, ByteStore, Reopens};
+use crate::cache::{Opened, Room};
 use crate::choices::Suite;
 use crate::map::Map;
 use crate::medium::Medium;
@@ -57,6 +58,11 @@ pub trait Contender: Sync {
         bail!("{} has no store of byte strings", self.name())
     }
 
+    /// Opens the cache that has its files in a directory, and creates it if there are none.
+    fn open_cache(&self, _directory: &Path, _room: Room) -> Result<Opened> {
+        bail!("{} is no cache", self.name())
+    }
+
     /// An empty map with room for a setting's [`Setting::capacity`], behind a virtual call for every operation.
     fn open_map(&self, setting: &Setting) -> Result<Box<dyn Map>>;
 
@@ -74,4 +80,14 @@ pub(crate) fn on_disk<'a>(
     };
     let mut all = contenders.iter().map(|contender| &**contender);
     all.find(is_it).with_context(|| format!("no contender {name} has files"))
+}
+
+/// The cache of this name.
+pub(crate) fn cache<'a>(
+    contenders: &'a [Box<dyn Contender>],
+    name: &str,
+) -> Result<&'a dyn Contender> {
+    let mut all = contenders.iter().map(|contender| &**contender);
+    let found = all.find(|contender| contender.name() == name && contender.is_cache());
+    found.with_context(|| format!("no cache is called {name}"))
 }

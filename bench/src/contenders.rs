@@ -14,7 +14,7 @@ pub fn all() -> Vec<Box<dyn Contender>> {
     all
 }
 
-/// The caches among them.
+/// The contenders of suite `cache` among them.
 pub fn caches() -> Vec<Box<dyn Contender>> {
-    vec![own_cache::contender(), lru::contender()]
+    vec![own_cache::contender(), own_cache::store(), lru::contender()]
 }

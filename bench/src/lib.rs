@@ -54,8 +54,8 @@ mod victim;
 mod written;
 
 pub use byte_store::{AfterKill, ByteStore, Pair, Reopens, See};
-pub use cache::{Cache, Room};
-pub use caching::Caching;
+pub use cache::{Cache, Opened, Room};
+pub use caching::{Caching, End, Rows};
 pub use contender::Contender;
 pub use embedded::Embedded;
 pub use map::{Batched, Facts, Failure, Map};

@@ -136,11 +136,8 @@ impl Cache for Locked {
 
 /// The baseline as a contender.
 pub(crate) fn contender() -> Box<dyn Contender> {
-    Box::new(Caching {
-        name: "lru".to_owned(),
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        open: |room: Room| Ok(Locked(Mutex::new(Lru::new(room)))),
-    })
+    let make = |room: Room| Ok(Locked(Mutex::new(Lru::new(room))));
+    Box::new(Caching::new("lru", env!("CARGO_PKG_VERSION"), make))
 }
 
 #[cfg(test)]

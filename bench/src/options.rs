@@ -111,8 +111,8 @@ pub struct Options {
     /// Write a report to this file: one page with charts
     #[arg(long)]
     pub html: Option<PathBuf>,
-    /// Arguments with which this program gets to [`crate::run`] again. Suites `open` and `values` start it once
-    /// more, to be closed or killed. `None`: those it was started with.
+    /// Arguments with which this program gets to [`crate::run`] again. Suites `open`, `values` and `cache` start it
+    /// once more, to be closed or killed. `None`: those it was started with.
     #[arg(skip)]
     pub again: Option<Vec<OsString>>,
 }

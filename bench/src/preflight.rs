@@ -26,7 +26,10 @@ pub(crate) fn check(
         "no growth is left to measure from --grow-from {from} to --pairs {pairs}"
     );
     if options.media.contains(&Medium::Mapped)
-        || matches!(suite, Suite::Open | Suite::Durable | Suite::Store | Suite::Values | Suite::All)
+        || matches!(
+            suite,
+            Suite::Open | Suite::Durable | Suite::Store | Suite::Values | Suite::Cache | Suite::All
+        )
     {
         let directory = options.directory();
         tempfile::tempfile_in(&directory)

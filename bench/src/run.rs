@@ -125,7 +125,7 @@ impl Suite {
 /// Measures, prints the rows as a table to `out`, and writes the requested files. `progress` is told what is being
 /// measured.
 ///
-/// In a process that suite `open` or `values` has started, this does what it was ordered to instead, and waits to be
+/// In a process that suite `open`, `values` or `cache` has started, this does what it was ordered to instead, and waits to be
 /// told to close, or killed.
 pub fn run(
     suite: Suite,
@@ -168,6 +168,7 @@ fn obey(order: &Order, contenders: &[Box<dyn Contender>]) -> Result<Obeyed> {
     match order {
         Order::Load(order) => values::load(order, contenders),
         Order::Open(order) => open::obey(order, contenders),
+        Order::Warm(order) => cache::warm(order, contenders),
     }
 }
 

@@ -31,6 +31,8 @@ pub(crate) enum Order {
     Load(LoadOrder),
     /// Do a task of suite `open`.
     Open(OpenOrder),
+    /// Warm a contender's cache up.
+    Warm(WarmOrder),
 }
 
 /// What store to load, which is a contender's.
@@ -40,6 +42,15 @@ pub(crate) struct LoadOrder {
     pub(crate) directory: PathBuf,
     pub(crate) pairs: u64,
     pub(crate) value_bytes: usize,
+    pub(crate) seed: u64,
+}
+
+/// What cache to warm up, by how many of its trace's keys.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct WarmOrder {
+    pub(crate) contender: String,
+    pub(crate) directory: PathBuf,
+    pub(crate) pairs: u64,
     pub(crate) seed: u64,
 }
 

@@ -117,7 +117,7 @@ fn has_percentiles(row: &Row) -> bool {
     percentiles.iter().all(|percentile| percentile.is_some()) && percentiles.is_sorted()
 }
 
-/// Not a test of anything: what suites `open` and `values` start.
+/// Not a test of anything: what suites `open`, `values` and `cache` start.
 #[test]
 fn filler() {
     if std::env::var_os("FIRNDEX_BENCH_ORDER").is_some() {

@@ -98,5 +98,6 @@ fn wrong_answers_and_broken_promises_make_the_run_fail() {
 pub(crate) fn all() -> Vec<Box<dyn bench::Contender>> {
     let mut contenders = with_other(Fault::None);
     contenders.extend(FAULTS.map(crate::stores::other));
+    contenders.extend(crate::cache::all());
     contenders
 }

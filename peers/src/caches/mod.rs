@@ -36,11 +36,7 @@ fn contender<C: Cache + 'static>(
     version: &str,
     open: impl Fn(Room) -> C + Sync + 'static,
 ) -> Box<dyn Contender> {
-    Box::new(Caching {
-        name: name.to_owned(),
-        version: version.to_owned(),
-        open: move |room: Room| Ok(open(room)),
-    })
+    Box::new(Caching::new(name, version, move |room: Room| Ok(open(room))))
 }
 
 /// All caches.

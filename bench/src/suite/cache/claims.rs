@@ -1,12 +1,21 @@
-//! Compares firndex's hit ratios with the best of the others, and with the bars that the suite was set.
+//! Compares firndex's hit ratios with the best of the others, its look-ups with those of its store, and what a restart
+//! leaves with what there was: and all of it with the bars that the suite was set.
 
 use super::NAME;
 use crate::bar::Bar;
+use crate::own_cache::{CACHE, STORE};
 use crate::row::Row;
 use std::io::{self, Write};
 
 /// The contender that the bars are about.
-pub const OWN: &str = "firndex";
+pub const OWN: &str = CACHE;
+/// Least rate of its look-ups in units of the store's.
+const TO_STORE_MIN: f64 = 0.9;
+/// Most milliseconds of an opening after SIGKILL, of about this many pairs or more.
+const OPENING_MS_MAX: f64 = 60.0;
+const OPENING_PAIRS: u64 = 900_000;
+/// Least hit ratio after SIGKILL in units of that before.
+const WARMTH_MIN: f64 = 0.99;
 /// So many percentage points may be missing to the best of the others, on any trace.
 const MISSING_MAX: f64 = 0.5;
 
@@ -45,6 +54,35 @@ pub fn bars(rows: &[Row]) -> Vec<Bar> {
     let all = [
         Bar::at_least("hit ratio less the best other, points, worst trace", -MISSING_MAX, worst),
         Bar::at_least("hit ratio less the best other, points, mean of the traces", 0.0, mean),
+    ];
+    all.into_iter().flatten().chain(to_store(rows)).chain(after_kill(rows)).collect()
+}
+
+fn of<'a>(rows: &'a [Row], contender: &str, op: &str) -> impl Iterator<Item = &'a Row> {
+    let is_it = move |row: &&Row| (&*row.contender, &*row.op) == (contender, op);
+    rows.iter().filter(|row| row.suite == NAME).filter(is_it)
+}
+
+/// Look-ups beside the store's, with each number of threads.
+fn to_store(rows: &[Row]) -> Vec<Bar> {
+    let bar = |own: &Row| {
+        let store = of(rows, STORE, "get_hit").find(|row| row.threads == own.threads)?;
+        let name = format!("get_hit to that of the store, {} threads", own.threads.unwrap_or(1));
+        let ratio = own.ops_per_s.zip(store.ops_per_s).map(|(own, store)| own / store);
+        Bar::at_least(name, TO_STORE_MIN, ratio)
+    };
+    of(rows, OWN, "get_hit").filter_map(bar).collect()
+}
+
+fn after_kill(rows: &[Row]) -> Vec<Bar> {
+    let first = |op: &str| of(rows, OWN, op).next();
+    let restart = first("restart").filter(|row| row.pairs.unwrap_or(0) >= OPENING_PAIRS);
+    let opening_ms = restart.and_then(|row| row.took_s).map(|took_s| took_s * 1e3);
+    let hits = |op: &str| first(op).and_then(|row| row.hit_ratio);
+    let warmth = hits("after_kill").zip(hits("before_kill")).map(|(after, before)| after / before);
+    let all = [
+        Bar::at_most("opening after SIGKILL, 1 M pairs, ms", OPENING_MS_MAX, opening_ms),
+        Bar::at_least("hit ratio after SIGKILL to that before", WARMTH_MIN, warmth),
     ];
     all.into_iter().flatten().collect()
 }
@@ -86,5 +124,36 @@ mod tests {
         assert!((measured[0] + 1.0).abs() < 1e-9 && (measured[1] - 12.0).abs() < 1e-9);
         assert!(!bars(&rows)[0].holds && bars(&rows)[1].holds);
         assert!(bars(&rows[..2]).is_empty());
+    }
+    #[test]
+    fn look_ups_are_compared_with_the_stores_and_hits_with_those_before_a_kill() {
+        let plain = |contender: &str, op: &str| Row {
+            threads: Some(1),
+            pairs: Some(1_000_000),
+            ..Row::new(NAME, op, contender)
+        };
+        let hits = |contender: &str, op: &str, ratio| Row {
+            hit_ratio: Some(ratio),
+            ..plain(contender, op)
+        };
+        let rows = [
+            plain(OWN, "get_hit").with_rate(9.5, None),
+            Row { threads: Some(2), ..plain(OWN, "get_hit") }.with_rate(9.5, None),
+            plain(STORE, "get_hit").with_rate(10.0, None),
+            Row { took_s: Some(0.061), ..plain(OWN, "restart") },
+            hits(OWN, "before_kill", 0.8),
+            hits("other", "after_kill", 0.1),
+            hits(OWN, "after_kill", 0.796),
+        ];
+        let told: Vec<(f64, bool)> =
+            bars(&rows).iter().map(|bar| (bar.measured, bar.holds)).collect();
+        let expected = [(0.95, true), (61.0, false), (0.995, true)];
+        assert_eq!(told.len(), expected.len());
+        for ((measured, holds), (expected, expected_holds)) in told.iter().zip(expected) {
+            assert!((measured - expected).abs() < 1e-9 && *holds == expected_holds, "{told:?}");
+        }
+        // Fewer pairs are opened sooner, and prove nothing.
+        let few = [Row { pairs: Some(200_000), ..rows[3].clone() }];
+        assert!(bars(&few).is_empty());
     }
 }

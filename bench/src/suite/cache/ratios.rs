@@ -3,6 +3,7 @@
 use super::Trial;
 use super::pairs::{KEY_BYTES, Pairs};
 use crate::cache::{Cache, Room};
+use crate::caching::Measured;
 use crate::crew::refuse_wrong;
 use crate::row::Row;
 use anyhow::{Context, Result, ensure};
@@ -12,7 +13,7 @@ use workload::trace::{Kind, Request, Scale, Trace};
 /// Caches, in percent of the working set.
 const CACHES: [u32; 3] = [1, 5, 20];
 /// Requests of a trace for each of its keys.
-const REQUESTS_PER_KEY: usize = 4;
+pub(super) const REQUESTS_PER_KEY: usize = 4;
 /// This part of the requests only fills the cache.
 const WARM_UP_PART: usize = 5;
 /// Requests a millisecond where values live by the clock. The slowest cache keeps up.
@@ -23,8 +24,12 @@ const REQUESTS_PER_LOOK: usize = 64;
 const LATE_MAX: Duration = Duration::from_millis(100);
 
 impl Trial<'_> {
-    /// A row for each trace and size.
-    pub(super) fn ratios<C: Cache>(&self, open: &impl Fn(Room) -> Result<C>) -> Result<Vec<Row>> {
+    /// A row for each trace and size of which the cache can have one.
+    pub(super) fn ratios<C: Cache>(
+        &self,
+        make: &impl Fn(Room) -> Result<C>,
+        measured: &Measured,
+    ) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         let keys = u32::try_from(self.setting.pairs).context("so many keys have no trace")?;
         for kind in Kind::ALL {
@@ -34,7 +39,12 @@ impl Trial<'_> {
                     Trace::new(kind, Scale { keys, requests, cache_percent }, self.setting.seed)?;
                 let bytes = trace.set_bytes * u64::from(cache_percent) / 100;
                 let pairs = (u64::from(keys) * u64::from(cache_percent) / 100) as usize;
-                let cache = open(Room { bytes, pairs })?;
+                let room = Room { bytes, pairs };
+                let is_paced = kind == Kind::Expiry;
+                if room.bytes_with_all() < measured.bytes_min || is_paced && measured.is_slow {
+                    continue;
+                }
+                let cache = make(room)?;
                 let told = || format!("trace {}, cache of {cache_percent} %", kind.name());
                 let started = Instant::now();
                 let hits = replay(&cache, self.pairs, &trace.requests).with_context(told)?;
@@ -45,7 +55,6 @@ impl Trial<'_> {
                     ..self.row(kind.name())
                 };
                 // A pace is no rate.
-                let is_paced = kind == Kind::Expiry;
                 let rate = requests as f64 / took_s;
                 rows.push(if is_paced { row } else { row.with_rate(rate, None) });
             }
