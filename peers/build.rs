@@ -81,11 +81,12 @@ fn iceberght() {
 /// RocksDB has a C interface, so it needs no shim.
 const ROCKSDB: &str = "/usr/include/rocksdb/version.h";
 
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "candystore",
     "dashmap",
     "feoxdb",
     "fjall",
+    "foyer",
     "foyer-memory",
     "heed",
     "moka",

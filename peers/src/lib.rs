@@ -16,6 +16,7 @@ pub mod hash;
 pub mod maps;
 pub mod pages;
 pub mod peer;
+mod servers;
 
 pub use contenders::{ForEach, contenders, for_each};
 pub use peer::Peer;

@@ -18,7 +18,7 @@ Examples:
   peers/run micro --flushes none                      all engines, all peers
   peers/run micro --engines iceberg,boost --threads 1 two of them
   peers/run values --directory /dev/shm               embedded stores, by the size of values, and after a kill
-  peers/run cache --runs 1                            caches: hit ratios, rates, memory
+  peers/run cache --runs 1                            caches: hit ratios, rates, memory, and after a kill
   peers/run open --directory . --pairs 200k           the same stores, closed and opened again
   peers/run durable --parts puts --pairs 1M           embedded stores, on the disk of the directory for temporary files
   peers/run micro --json rows.json                    the rows, for a program

@@ -1,11 +1,15 @@
-//! Caches in memory, an adapter per file: contenders of suite `cache`.
+//! Caches, an adapter per file: contenders of suite `cache`. Those of this process, in memory or with a file, and
+//! servers behind a socket.
 //!
-//! Keys and values are byte strings as a user of the crate would hold them, and the bound is on their bytes. All else
-//! is left at its default.
+//! Keys and values are byte strings as a user of the crate would hold them, and the bound is on their bytes; a server
+//! counts all that it takes, and gets as much as firndex's cache. All else is left at its default.
 
 mod foyer;
+mod hybrid;
+mod memcached;
 mod moka;
 mod quick;
+mod redis;
 
 use bench::{Cache, Caching, Contender, Room};
 use std::time::{Duration, Instant};
@@ -30,7 +34,7 @@ impl<B: for<'a> From<&'a [u8]>> Ending<B> {
     }
 }
 
-/// A cache of one type.
+/// A cache of one type, in memory alone.
 fn contender<C: Cache + 'static>(
     name: &str,
     version: &str,
@@ -41,5 +45,9 @@ fn contender<C: Cache + 'static>(
 
 /// All caches.
 pub fn contenders() -> Vec<Box<dyn Contender>> {
-    vec![moka::contender(), quick::contender(), foyer::contender()]
+    let mut contenders =
+        vec![moka::contender(), quick::contender(), foyer::contender(), hybrid::contender()];
+    contenders.extend(memcached::contenders());
+    contenders.extend(redis::contenders());
+    contenders
 }
