@@ -73,13 +73,14 @@ fn filled(
     Ok((table, store))
 }
 
-const ROWS: [&str; 8] = [
+const ROWS: [&str; 9] = [
     "table: get",
     "table: get, absent",
     "table: get_many of 32",
     "table: put",
     "table: put_many of 32",
     "store: get",
+    "store: get_owned",
     "store: get_many of 32",
     "store: put",
 ];
@@ -121,6 +122,13 @@ fn measure(table: &Numbers, store: &Store, pairs: u64) -> firndex::Result<[f64; 
         time(
             &|turn| {
                 let found = store.get(name(key(turn)))?.expect("it was put");
+                same(&*found, &[key(turn) as u8; VALUE_BYTES])
+            },
+            1,
+        )?,
+        time(
+            &|turn| {
+                let found = store.get_owned(name(key(turn)))?.expect("it was put");
                 same(&*found, &[key(turn) as u8; VALUE_BYTES])
             },
             1,

@@ -288,6 +288,11 @@ impl<'a> Record<'a> {
     pub fn bytes(&self) -> &[u8] {
         self.0.as_slice()
     }
+
+    /// A copy of them. What was copied already is not copied again.
+    pub fn into_vec(self) -> Vec<u8> {
+        self.0.into_vec()
+    }
 }
 
 /// The result of a conditional write on [`Records`], as [`Exchange`].

@@ -23,7 +23,7 @@ impl Store {
     /// # }
     /// ```
     pub fn get_owned(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        Ok(self.get(key)?.map(|value| value.to_vec()))
+        Ok(self.get(key)?.map(|value| value.into_inner().into_vec()))
     }
 
     /// Copies of the keys, in no order, with the promises of [`Store::iter`]. To stop early, drop it.

@@ -27,7 +27,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-/// How long the thread looks for the next request before it sleeps.
+/// How long the thread looks for the next request before it sleeps, if it was asked within that time after it fell
+/// asleep last. Otherwise it sleeps as soon as it has answered: who asks now and then waits less if the thread runs where
+/// the guest does, and that one sleeps meanwhile.
 const LOOKING: Duration = Duration::from_micros(50);
 /// How often it looks at lanes alone, before it looks for who comes and goes; and while answers wait for the disk, or
 /// guests ring when they ask.
@@ -182,11 +184,12 @@ impl<'a> Server<'a> {
 
     fn serve_until(&mut self, is_stopped: &AtomicBool) {
         let mut asked = Vec::new();
+        let mut looking = LOOKING;
         let mut busy_until = Instant::now();
         let mut rounds = 0u32;
         while !is_stopped.load(Ordering::Relaxed) {
             if self.serve_once(&mut asked) {
-                busy_until = Instant::now() + LOOKING;
+                busy_until = Instant::now() + looking;
             }
             rounds = rounds.wrapping_add(1);
             let may_hear = !self.waiting.is_empty() || self.door.has_resting();
@@ -199,12 +202,14 @@ impl<'a> Server<'a> {
                 continue;
             }
             self.door.set_asleep(true);
+            let fell_asleep = Instant::now();
             // Who stops it rings as well, so that is not overlooked.
             if !self.door.is_asked() {
                 self.attend(self.sleep());
             }
             self.door.set_asleep(false);
-            busy_until = Instant::now() + LOOKING;
+            looking = if fell_asleep.elapsed() < LOOKING { LOOKING } else { Duration::ZERO };
+            busy_until = Instant::now() + looking;
         }
         self.finish();
     }

@@ -4,10 +4,9 @@ use pmem::meeting::{Asked, LANE_WORDS, Part, RoomLane, Visit, sleep_on};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a guest looks for its answer before it sleeps.
+/// How long a guest looks for its answer before it sleeps. Where the owner has to wake up first, it sleeps at once: then
+/// the system can run the owner on this processor, and need not wake another one, which may take longer than all else.
 const LOOKING: Duration = Duration::from_micros(20);
-/// The same where the owner has to wake up first: to be woken takes as long as that.
-const LOOKING_AFTER_RINGING: Duration = Duration::from_micros(150);
 /// How long it sleeps before it looks whether the owner is still there.
 const NAP: Duration = Duration::from_millis(2);
 
@@ -59,29 +58,31 @@ impl Waits<'_> {
     fn exchange(&self, words: &[u64], part: Part) -> std::result::Result<(), Unanswered> {
         self.lane.ask(words, part);
         let began = Instant::now();
-        let looking = match self.visit.ring_if_asleep() {
-            true => LOOKING_AFTER_RINGING,
-            false => LOOKING,
-        };
+        if self.visit.ring_if_asleep() {
+            return self.wait(began, true);
+        }
         let mut turns = 0u32;
         loop {
             if self.lane.asked() == Asked::Answered {
                 return Ok(());
             }
             turns = turns.wrapping_add(1);
-            if turns.is_multiple_of(16) && began.elapsed() >= looking {
+            if turns.is_multiple_of(16) && began.elapsed() >= LOOKING {
                 break;
             }
             std::hint::spin_loop();
         }
-        self.wait(began)
+        self.wait(began, false)
     }
 
+    /// Sleeps until it is answered. Whether it `has_rung` already.
     #[cold]
-    fn wait(&self, began: Instant) -> std::result::Result<(), Unanswered> {
+    fn wait(&self, began: Instant, mut has_rung: bool) -> std::result::Result<(), Unanswered> {
         loop {
             // Once more: what is lost in that is a moment, and not the call.
-            self.visit.ring_if_asleep();
+            if !std::mem::take(&mut has_rung) {
+                self.visit.ring_if_asleep();
+            }
             let Some(state) = self.lane.fall_asleep() else { return Ok(()) };
             sleep_on(self.lane, state, NAP);
             if self.lane.asked() == Asked::Answered {

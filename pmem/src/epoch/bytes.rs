@@ -3,6 +3,7 @@
 use super::Guard;
 use std::fmt;
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 
 /// Bytes that a guard keeps in place, or that are this value's own. To read them it does not matter which.
@@ -37,6 +38,17 @@ impl<'a> Bytes<'a> {
         // until it is dropped.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
+
+    /// A copy of the bytes, or they themselves if they are its own.
+    pub fn into_vec(self) -> Vec<u8> {
+        if self.pinned.is_some() {
+            return self.as_slice().to_vec();
+        }
+        let this = ManuallyDrop::new(self);
+        let bytes = NonNull::slice_from_raw_parts(this.start, this.len);
+        // SAFETY: without a guard they are the box that `own` was given. Nothing takes it back after this.
+        unsafe { Box::from_raw(bytes.as_ptr()) }.into_vec()
+    }
 }
 
 impl Drop for Bytes<'_> {
@@ -69,7 +81,7 @@ mod tests {
         assert!(epochs.is_pinned_here());
         let own = Bytes::own(Box::new([1, 2, 3]));
         assert_eq!((pinned.as_slice(), format!("{own:?}")), (own.as_slice(), "[1, 2, 3]".into()));
-        drop((pinned, own));
+        assert_eq!((pinned.into_vec(), own.into_vec()), (vec![1, 2, 3], vec![1, 2, 3]));
         assert!(!epochs.is_pinned_here());
         assert!(Bytes::own(Box::default()).as_slice().is_empty());
     }
