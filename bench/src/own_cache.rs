@@ -1,8 +1,9 @@
 //! firndex's cache as a contender, and its store, with which the cache's look-ups are compared.
 
 use crate::cache::{Cache, Room};
-use crate::caching::{Caching, End, Rows};
+use crate::caching::Caching;
 use crate::contender::Contender;
+use crate::measured::{End, Rows};
 use anyhow::{Result, bail};
 use std::path::Path;
 use std::time::Duration;

@@ -17,8 +17,8 @@
 //! [`workload::trace`] has the traces. Values of trace `expiry` live by the clock, so its requests are made at a fixed
 //! pace.
 //!
-//! firndex's store is here for `get_hit` alone: with it the cache's look-ups are compared. A cache behind a socket is too
-//! slow for that pace, and one whose bound is coarse has hit ratios with larger caches alone.
+//! firndex's store is here for `get_hit` alone: with it the cache's look-ups are compared. A cache behind a socket is
+//! too slow for that pace, and one whose bound is coarse has hit ratios with larger caches alone.
 
 mod asking;
 pub mod claims;
@@ -31,7 +31,7 @@ mod restart;
 pub(crate) use restart::{restarts, warm};
 
 use crate::cache::{Cache, Room};
-use crate::caching::{Measured, Rows};
+use crate::measured::{Measured, Rows};
 use crate::row::Row;
 use crate::setting::Setting;
 use anyhow::{Context, Result};

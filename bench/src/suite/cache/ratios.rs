@@ -3,8 +3,8 @@
 use super::Trial;
 use super::pairs::{KEY_BYTES, Pairs};
 use crate::cache::{Cache, Room};
-use crate::caching::Measured;
 use crate::crew::refuse_wrong;
+use crate::measured::Measured;
 use crate::row::Row;
 use anyhow::{Context, Result, ensure};
 use std::time::{Duration, Instant};
