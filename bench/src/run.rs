@@ -125,8 +125,8 @@ impl Suite {
 /// Measures, prints the rows as a table to `out`, and writes the requested files. `progress` is told what is being
 /// measured.
 ///
-/// In a process that suite `open`, `values` or `cache` has started, this does what it was ordered to instead, and waits to be
-/// told to close, or killed.
+/// In a process that suite `open`, `values` or `cache` has started, this does what it was ordered to instead, and waits
+/// to be told to close, or killed.
 pub fn run(
     suite: Suite,
     options: &Options,

@@ -1,7 +1,7 @@
 //! Servers that run as a process of their own, and are asked through a socket in a directory.
 //!
-//! A server is started with what it serves, and killed when the thread ends that started it, and so with a process that
-//! is killed.
+//! A server is started with what it serves, and killed when the thread ends that started it, and so with a process
+//! that is killed.
 
 pub(crate) mod redis;
 pub(crate) mod resp;
@@ -21,8 +21,8 @@ use std::time::Duration;
 /// How often a server is asked whether it answers.
 const ASK_EVERY: Duration = Duration::from_millis(1);
 
-/// Where a server's socket is. A socket's address has room for some hundred bytes, and a directory's path may be longer:
-/// so it goes by the directory's descriptor.
+/// Where a server's socket is. A socket's address has room for some hundred bytes, and a directory's path may be
+/// longer: so it goes by the directory's descriptor.
 pub(crate) struct Socket {
     path: PathBuf,
     _directory: File,
