@@ -103,8 +103,9 @@ impl Cache for Opened {
     }
 }
 
-/// What firndex's cache takes in its pool beside the key and the value of an entry.
-const BESIDE_BYTES: u64 = 36;
+/// What firndex's cache takes in its pool beside the key and the value of an entry, about, and for all of them.
+const BESIDE_BYTES: u64 = 44;
+const BESIDE_ALL_BYTES: u64 = 40 << 10;
 
 /// How much a cache may hold.
 #[derive(Debug, Clone, Copy)]
@@ -116,9 +117,9 @@ pub struct Room {
 }
 
 impl Room {
-    /// What firndex's cache is given for it: bytes of keys and values, and those that it takes beside them. A cache
-    /// whose bound is on everything it takes gets the same.
+    /// What firndex's cache is given for it, so that it has as many pairs as the others: bytes of keys and values, and
+    /// those that it takes beside them. A cache whose bound is on everything it takes gets the same.
     pub fn bytes_with_all(self) -> u64 {
-        self.bytes + self.pairs as u64 * BESIDE_BYTES
+        self.bytes + self.pairs as u64 * BESIDE_BYTES + BESIDE_ALL_BYTES
     }
 }

@@ -28,8 +28,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 /// How long the thread looks for the next request before it sleeps, if it was asked within that time after it fell
-/// asleep last. Otherwise it sleeps as soon as it has answered: who asks now and then waits less if the thread runs where
-/// the guest does, and that one sleeps meanwhile.
+/// asleep last. Otherwise it sleeps as soon as it has answered: who asks now and then waits less if the thread runs
+/// where the guest does, and that one sleeps meanwhile.
 const LOOKING: Duration = Duration::from_micros(50);
 /// How often it looks at lanes alone, before it looks for who comes and goes; and while answers wait for the disk, or
 /// guests ring when they ask.

@@ -4,8 +4,9 @@ use pmem::meeting::{Asked, LANE_WORDS, Part, RoomLane, Visit, sleep_on};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a guest looks for its answer before it sleeps. Where the owner has to wake up first, it sleeps at once: then
-/// the system can run the owner on this processor, and need not wake another one, which may take longer than all else.
+/// How long a guest looks for its answer before it sleeps. Where the owner has to wake up first, it sleeps at once:
+/// then the system can run the owner on this processor, and need not wake another one, which may take longer than all
+/// else.
 const LOOKING: Duration = Duration::from_micros(20);
 /// How long it sleeps before it looks whether the owner is still there.
 const NAP: Duration = Duration::from_millis(2);
