@@ -29,4 +29,4 @@ mod worker;
 /// The server counts what the module allocates as its own memory. Tests run without a server.
 #[cfg(not(test))]
 #[global_allocator]
-static ALLOCATOR: redis_module::alloc::RedisAlloc = redis_module::alloc::RedisAlloc;
+static ALLOCATOR: api::Allocator = api::Allocator;

@@ -2,6 +2,7 @@
 //!
 //! The server calls from one thread, or from several that hold its one lock. What it passes is valid during the call.
 
+mod allocator;
 mod blocking;
 mod call;
 mod guard;
@@ -11,6 +12,8 @@ mod registration;
 mod server;
 mod timer;
 
+#[cfg(not(test))]
+pub(crate) use allocator::Allocator;
 pub(crate) use blocking::block;
 pub(crate) use call::Call;
 pub(crate) use guard::{guard, guarded};
