@@ -1,12 +1,11 @@
 //! `FIRN.SET`, with the options of Redis' own.
 
-use super::{KEY, arg, one_key, optional, token, with_token};
+use super::{CHANGES, KEY, arg, one_key, optional, token, with_token};
 use crate::api::{Arg, ArgKind, Call, Command, Spec, now_ms};
 use crate::keeper::with;
 use crate::numbers::{Time, ends_ms, integer};
 use crate::refusal::{Answer, Refusal};
 use crate::value::Value;
-use redis_module::raw;
 
 /// `FIRN.SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT … | PXAT … | KEEPTTL]`
 pub(super) struct Set;
@@ -28,13 +27,9 @@ impl Command for Set {
         arity: -3,
         flags: c"write fast",
         categories: c"write fast",
-        // With GET it is read, too.
-        keys: one_key(
-            raw::REDISMODULE_CMD_KEY_RW
-                | raw::REDISMODULE_CMD_KEY_ACCESS
-                | raw::REDISMODULE_CMD_KEY_UPDATE
-                | raw::REDISMODULE_CMD_KEY_VARIABLE_FLAGS,
-        ),
+        // With GET it is read, so users need the right to read in any case. What depends on options would take a
+        // function of the module for each look at the keys.
+        keys: one_key(CHANGES),
         args: &[
             KEY,
             arg(c"value", ArgKind::String),
