@@ -40,6 +40,7 @@ pub(crate) fn figures(keeper: &mut Keeper) -> Answer<Vec<(&'static CStr, Figure)
         (c"opening_ms", Number(keeper.opening_ms as u64)),
         (c"ended_keys_removed", Number(keeper.expiry.removed.load(Ordering::Relaxed))),
         (c"ended_keys_waiting", Number(keeper.expiry.queued() as u64)),
+        (c"closed_slots", Number(keeper.slots.closed())),
         (c"term", Text(last.map_or(String::new(), |last| format!("{:016x}", last.term)))),
         (c"effects", Number(last.map_or(0, |last| last.number))),
         (c"effects_skipped", Number(keeper.skipped)),

@@ -18,12 +18,23 @@ use crate::value::Value;
 use firndex::{OpenError, Record, Role, Store};
 use std::ffi::CStr;
 use std::hash::{BuildHasher, RandomState};
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 /// The commands that carry effects.
 pub(crate) const PUT: &CStr = c"FIRN.REPLPUT";
 pub(crate) const REMOVE: &CStr = c"FIRN.REPLDEL";
+pub(crate) const CLOSE: &CStr = c"FIRN.REPLSLOTS";
+
+/// What an effect does.
+pub(crate) enum Effect<'a> {
+    /// Stores a value, with its header.
+    Put(&'a [u8], &'a [u8]),
+    Remove(&'a [u8]),
+    /// Closes these slots, and opens all others.
+    Slots(&'a [u8]),
+}
 
 /// What the server is loading, if it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -256,6 +267,22 @@ impl Keeper {
         Ok(true)
     }
 
+    /// Closes slots, or opens them, as an effect of this server.
+    pub(crate) fn close_slots(
+        &mut self,
+        server: Server,
+        slots: RangeInclusive<u16>,
+        is_closed: bool,
+    ) -> Answer {
+        let stamp = self.next_stamp(server)?;
+        let bits = self.slots.with(slots, is_closed);
+        self.store.put(names::CLOSED_SLOTS, &bits)?;
+        self.slots.set(&bits);
+        self.position.advance(stamp);
+        server.replicate(CLOSE, [&[], &stamped(stamp), &bits]);
+        Ok(())
+    }
+
     /// What a removed key leaves is the number of its effect, so the end of a term is recorded before the server ends.
     pub(crate) fn end_term(&mut self) -> Answer {
         if self.is_term_open {
@@ -274,9 +301,8 @@ impl Keeper {
 
     // As a replica.
 
-    /// Makes an effect of this server's master, unless the pool has it. `stored` is the value with its header; `None`
-    /// removes the key.
-    pub(crate) fn apply(&mut self, key: &[u8], stamp: Stamp, stored: Option<&[u8]>) -> Answer {
+    /// Makes an effect of this server's master, unless the pool has it.
+    pub(crate) fn apply(&mut self, stamp: Stamp, effect: Effect<'_>) -> Answer {
         if self.position.is_partial {
             return Err(Refusal::Partial);
         }
@@ -292,9 +318,10 @@ impl Keeper {
             let (found, expected) = (stamp.number, last.number + 1);
             log(Level::Warning, &format!("the stream has effect {found}, expected {expected}"));
         }
-        let made = match stored {
-            Some(stored) => self.store.put(names::stored(key), stored).map(drop),
-            None => self.store.remove(names::stored(key)).map(drop),
+        let made = match effect {
+            Effect::Put(key, stored) => self.store.put(names::stored(key), stored).map(drop),
+            Effect::Remove(key) => self.store.remove(names::stored(key)).map(drop),
+            Effect::Slots(bits) => self.store.put(names::CLOSED_SLOTS, bits).map(drop),
         };
         if let Err(error) = made {
             // A replica without one of its master's effects must not answer as if it had it.
@@ -303,7 +330,9 @@ impl Keeper {
             log(Level::Warning, &format!("an effect of the master failed: {error}"));
             return Err(error.into());
         }
-        self.slots.changed(key);
+        if let Effect::Slots(bits) = effect {
+            self.slots.set(bits);
+        }
         self.position.advance(stamp);
         self.position.is_own = false;
         self.position.is_exact = true;
@@ -336,6 +365,7 @@ impl Keeper {
     pub(crate) fn is_at(&mut self, position: Position) -> Answer {
         self.position = position.as_copied();
         self.is_fresh = false;
+        self.slots = ClosedSlots::read(&self.store)?;
         self.expiry.reset();
         self.record_position()
     }

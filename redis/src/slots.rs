@@ -3,6 +3,8 @@
 use crate::names;
 use crate::refusal::{Answer, Refusal};
 use firndex::Store;
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
 
 /// How many slots a cluster has.
 pub(crate) const SLOTS: u16 = 16_384;
@@ -16,6 +18,13 @@ pub(crate) struct ClosedSlots {
     /// A bit for each slot; empty if none is closed.
     bits: Vec<u8>,
     is_recorded: bool,
+    watch: Option<Watch>,
+}
+
+/// Slots that are being copied, and their keys that have changed since the copying began.
+struct Watch {
+    slots: RangeInclusive<u16>,
+    changed: HashSet<Vec<u8>>,
 }
 
 impl ClosedSlots {
@@ -23,12 +32,22 @@ impl ClosedSlots {
         let record = store.get(names::CLOSED_SLOTS)?;
         let is_recorded = record.is_some();
         let bits = record.map(|bits| bits.to_vec()).unwrap_or_default();
-        Ok(ClosedSlots { bits, is_recorded })
+        Ok(ClosedSlots { bits, is_recorded, watch: None })
     }
 
     /// How many keys of the pool are the record of this.
     pub(crate) fn records(&self) -> u64 {
         self.is_recorded.into()
+    }
+
+    fn is_closed(&self, slot: u16) -> bool {
+        let byte = self.bits.get(usize::from(slot / 8)).copied().unwrap_or(0);
+        byte >> (slot % 8) & 1 == 1
+    }
+
+    /// How many slots are closed.
+    pub(crate) fn closed(&self) -> u64 {
+        self.bits.iter().map(|byte| u64::from(byte.count_ones())).sum()
     }
 
     /// Refuses a key of a closed slot.
@@ -37,12 +56,57 @@ impl ClosedSlots {
             return Ok(());
         }
         let slot = slot_of(key);
-        let byte = self.bits.get(usize::from(slot / 8)).copied().unwrap_or(0);
-        if byte >> (slot % 8) & 1 == 1 { Err(Refusal::HandedOver { slot }) } else { Ok(()) }
+        if self.is_closed(slot) { Err(Refusal::HandedOver { slot }) } else { Ok(()) }
+    }
+
+    /// The record if these slots were closed, or opened.
+    pub(crate) fn with(&self, slots: RangeInclusive<u16>, is_closed: bool) -> Vec<u8> {
+        let mut bits = self.bits.clone();
+        bits.resize(usize::from(SLOTS / 8), 0);
+        for slot in slots.filter(|&slot| slot < SLOTS) {
+            let bit = 1 << (slot % 8);
+            let byte = &mut bits[usize::from(slot / 8)];
+            *byte = if is_closed { *byte | bit } else { *byte & !bit };
+        }
+        if bits.iter().all(|&byte| byte == 0) {
+            bits.clear();
+        }
+        bits
+    }
+
+    /// Takes over a record that the pool has now.
+    pub(crate) fn set(&mut self, bits: &[u8]) {
+        self.bits = bits.to_vec();
+        self.is_recorded = true;
+    }
+
+    /// Begins to remember which keys of these slots change.
+    pub(crate) fn watch(&mut self, slots: RangeInclusive<u16>) {
+        self.watch = Some(Watch { slots, changed: HashSet::new() });
+    }
+
+    pub(crate) fn watch_no_more(&mut self) {
+        self.watch = None;
     }
 
     /// A key has changed.
-    pub(crate) fn changed(&mut self, _key: &[u8]) {}
+    pub(crate) fn changed(&mut self, key: &[u8]) {
+        if let Some(watch) = &mut self.watch
+            && watch.slots.contains(&slot_of(key))
+        {
+            watch.changed.insert(key.into());
+        }
+    }
+
+    /// Up to `count` keys that have changed, which are forgotten; `None` if nobody watches.
+    pub(crate) fn take_changed(&mut self, count: usize) -> Option<Vec<Vec<u8>>> {
+        let changed = &mut self.watch.as_mut()?.changed;
+        let keys: Vec<Vec<u8>> = changed.iter().take(count).cloned().collect();
+        keys.iter().for_each(|key| {
+            changed.remove(key);
+        });
+        Some(keys)
+    }
 }
 
 /// The slot of a key, as clusters of Redis define it.
@@ -81,6 +145,32 @@ fn crc16(bytes: &[u8]) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn closed_slots_are_refused_until_they_are_opened() {
+        let mut slots = ClosedSlots::default();
+        let foo = slot_of(b"foo");
+        assert!(slots.admit(b"foo").is_ok());
+        slots.set(&slots.with(foo..=foo, true));
+        assert!(matches!(slots.admit(b"foo"), Err(Refusal::HandedOver { slot }) if slot == foo));
+        assert!(slots.admit(b"bar").is_ok() && slots.closed() == 1);
+        slots.set(&slots.with(0..=SLOTS - 1, true));
+        assert!(slots.admit(b"bar").is_err() && slots.closed() == u64::from(SLOTS));
+        slots.set(&slots.with(0..=SLOTS - 1, false));
+        assert!(slots.admit(b"foo").is_ok() && slots.bits.is_empty());
+    }
+
+    #[test]
+    fn changes_are_told_once() {
+        let mut slots = ClosedSlots::default();
+        slots.changed(b"foo");
+        assert!(slots.take_changed(9).is_none());
+        let foo = slot_of(b"foo");
+        slots.watch(foo..=foo);
+        [b"foo", b"bar", b"foo"].iter().for_each(|&key| slots.changed(key));
+        assert_eq!(slots.take_changed(9), Some(vec![b"foo".to_vec()]));
+        assert_eq!(slots.take_changed(9), Some(vec![]));
+    }
 
     #[test]
     fn slots_are_those_of_redis() {

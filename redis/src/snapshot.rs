@@ -87,12 +87,13 @@ fn has_waiting_replica(server: Server) -> bool {
     })
 }
 
-/// Writes all pairs of clients; how many.
+/// Writes all pairs, with the record of closed slots; how many.
 fn save_pairs(to: &mut RdbWriter, store: &Store) -> firndex::Result<u64> {
     let mut chunk = Vec::with_capacity(CHUNK_BYTES + (64 << 10));
     let mut pairs = 0;
     store.for_each(|key, value| {
-        if names::shown(key).is_none() {
+        // It is in the snapshot's head.
+        if key == names::POSITION {
             return;
         }
         // The pool's limits are below 4 GiB.

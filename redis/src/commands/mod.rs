@@ -3,6 +3,7 @@
 mod admin;
 mod counts;
 mod ends;
+mod handover;
 mod many;
 mod replicated;
 mod scan;
@@ -31,6 +32,8 @@ pub(crate) fn register_all(ctx: *mut raw::RedisModuleCtx) -> bool {
         && register::<admin::Info>(ctx)
         && register::<admin::Sync>(ctx)
         && register::<admin::Check>(ctx)
+        && register::<handover::Handover>(ctx)
+        && register::<replicated::Slots>(ctx)
         && register::<replicated::Put>(ctx)
         && register::<replicated::Remove>(ctx)
 }

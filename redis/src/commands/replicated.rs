@@ -2,7 +2,7 @@
 
 use super::{KEY, OVERWRITES, REMOVES, arg, one_key};
 use crate::api::{Arg, ArgKind, Call, Command, Level, Spec, log};
-use crate::keeper::{FOREIGN, stamp_of, with};
+use crate::keeper::{Effect, FOREIGN, stamp_of, with};
 use crate::refusal::{Answer, Refusal};
 use crate::value::Value;
 
@@ -13,6 +13,9 @@ pub(super) struct Put;
 
 /// `FIRN.REPLDEL key stamp ""`
 pub(super) struct Remove;
+
+/// `FIRN.REPLSLOTS "" stamp slots`
+pub(super) struct Slots;
 
 impl Command for Put {
     const SPEC: Spec = Spec {
@@ -29,7 +32,7 @@ impl Command for Put {
     fn run(call: &Call<'_>) -> Answer {
         let [key, _, stored] = call.exactly()?;
         Value::read(stored).ok_or(FOREIGN)?;
-        apply(call, "FIRN.REPLPUT", key, Some(stored))
+        apply(call, "FIRN.REPLPUT", Effect::Put(key, stored))
     }
 }
 
@@ -47,16 +50,34 @@ impl Command for Remove {
 
     fn run(call: &Call<'_>) -> Answer {
         let [key, _, _] = call.exactly()?;
-        apply(call, "FIRN.REPLDEL", key, None)
+        apply(call, "FIRN.REPLDEL", Effect::Remove(key))
     }
 }
 
-fn apply(call: &Call<'_>, command: &'static str, key: &[u8], stored: Option<&[u8]>) -> Answer {
+impl Command for Slots {
+    const SPEC: Spec = Spec {
+        name: c"firn.replslots",
+        summary: c"Slots that this server's master has closed. Not for clients.",
+        complexity: c"O(1)",
+        arity: 4,
+        flags: c"write admin fast no-monitor",
+        categories: c"write admin dangerous fast",
+        keys: None,
+        args: &[arg(c"nothing", ArgKind::String), STAMP, arg(c"slots", ArgKind::String)],
+    };
+
+    fn run(call: &Call<'_>) -> Answer {
+        let [_, _, bits] = call.exactly()?;
+        apply(call, "FIRN.REPLSLOTS", Effect::Slots(bits))
+    }
+}
+
+fn apply(call: &Call<'_>, command: &'static str, effect: Effect<'_>) -> Answer {
     if !call.is_replicated() {
         return Err(Refusal::OnlyReplicated { command });
     }
     let stamp = stamp_of(call.arg(2)).ok_or(Refusal::Syntax)?;
-    let applied = with(|keeper| keeper.apply(key, stamp, stored));
+    let applied = with(|keeper| keeper.apply(stamp, effect));
     if let Err(refusal) = &applied {
         // Nobody reads what a replica answers its master.
         log(Level::Warning, &format!("{command} was refused: {refusal}"));

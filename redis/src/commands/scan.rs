@@ -69,7 +69,15 @@ impl Command for Scan {
             let found = guarded(|| scan(&store, cursor, count, pattern.as_deref()));
             drop(store);
             let found = found.and_then(|found| found);
-            client.answer(Box::new(move |call| reply(call, found?)));
+            client.answer(Box::new(move |call| {
+                let (mut keys, next) = found?;
+                // Another node shows them, or will.
+                with(|keeper| {
+                    keys.retain(|key| keeper.slots.admit(key).is_ok());
+                    Ok(())
+                })?;
+                reply(call, (keys, next))
+            }));
         }));
         Ok(())
     }
