@@ -150,7 +150,7 @@ class Reader(threading.Thread):
         client = None
         while not self.over.is_set():
             try:
-                client = client or RedisCluster(port=self.cluster.alive()[0].port, socket_timeout=PATIENCE_S)
+                client = client or RedisCluster(host="127.0.0.1", port=self.cluster.alive()[0].port, socket_timeout=PATIENCE_S)
                 key = self.chance.choice(self.keys)
                 value = client.execute_command("FIRN.GET", key)
                 self.read += 1
@@ -228,7 +228,7 @@ def storm(cluster, chance, kills, reshards):
 
 def judge(cluster, writers):
     """What was lost, and what nobody has written."""
-    client = RedisCluster(port=cluster.servers[0].port, socket_timeout=60)
+    client = RedisCluster(host="127.0.0.1", port=cluster.servers[0].port, socket_timeout=60)
     lost, invented = [], []
     for writer in writers:
         for key, sent in writer.sent.items():
@@ -290,7 +290,7 @@ def main():
     acknowledged = sum(writer.acknowledged for writer in writers)
     print(f"reshardings {moved} of {reshards}, reads by the cluster client {reader.read}")
     print(f"kills {killed}, acknowledged {acknowledged}, lost {len(lost)}, invented {len(invented)}")
-    sys.exit(bool(lost or invented or moved < reshards))
+    sys.exit(bool(lost or invented or moved < reshards or not reader.read))
 
 
 if __name__ == "__main__":

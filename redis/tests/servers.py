@@ -118,7 +118,14 @@ class Server:
             if cursor == b"0":
                 break
         assert len(keys) == len(set(keys)), "a scan has shown a key twice"
-        values = self("FIRN.MGET", *keys) if keys else []
+        pipe = self.plain.pipeline(transaction=False)
+        # A replica of a cluster answers then; where there is no cluster it is an error.
+        pipe.execute_command("READONLY")
+        for key in keys:
+            pipe.execute_command("FIRN.GET", key)
+        _, *values = pipe.execute(raise_on_error=False)
+        if errors := [value for value in values if isinstance(value, Exception)]:
+            raise errors[0]
         return {key: value for key, value in zip(keys, values) if value is not None}
 
 

@@ -29,9 +29,8 @@ impl Blocked {
 /// Makes the client of `call` wait.
 pub(crate) fn block(call: &Call<'_>) -> Blocked {
     // SAFETY: the context is that of a command under way. The functions are static.
-    let client = unsafe {
-        ask!(RedisModule_BlockClient(call.ctx(), Some(reply), None, Some(dispose), 0))
-    };
+    let client =
+        unsafe { ask!(RedisModule_BlockClient(call.ctx(), Some(reply), None, Some(dispose), 0)) };
     Blocked { client }
 }
 

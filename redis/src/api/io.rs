@@ -40,9 +40,7 @@ impl RdbWriter {
 
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         // SAFETY: see above.
-        unsafe {
-            ask!(RedisModule_SaveStringBuffer(self.io, bytes.as_ptr().cast(), bytes.len()))
-        };
+        unsafe { ask!(RedisModule_SaveStringBuffer(self.io, bytes.as_ptr().cast(), bytes.len())) };
     }
 }
 

@@ -105,8 +105,7 @@ pub(crate) fn register<C: Command>(ctx: *mut raw::RedisModuleCtx) -> bool {
     unsafe {
         let flags = spec.flags.as_ptr();
         let handler = Some(run::<C> as unsafe extern "C" fn(_, _, _) -> _);
-        if !is_ok(ask!(RedisModule_CreateCommand(ctx, name, handler, flags, first, last, step)))
-        {
+        if !is_ok(ask!(RedisModule_CreateCommand(ctx, name, handler, flags, first, last, step))) {
             return false;
         }
         let command = ask!(RedisModule_GetCommand(ctx, name));

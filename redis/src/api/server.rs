@@ -110,9 +110,7 @@ impl Server {
         unsafe {
             let mut strings: Vec<_> = args
                 .iter()
-                .map(|arg| {
-                    ask!(RedisModule_CreateString(self.ctx, arg.as_ptr().cast(), arg.len()))
-                })
+                .map(|arg| ask!(RedisModule_CreateString(self.ctx, arg.as_ptr().cast(), arg.len())))
                 .collect();
             let reply = ask!(RedisModule_Call(
                 self.ctx,

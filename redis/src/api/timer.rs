@@ -6,9 +6,7 @@ use std::ffi::c_void;
 /// Calls `run` in so many milliseconds.
 pub(crate) fn in_ms(server: Server, ms: u32, run: fn(Server)) {
     // SAFETY: the context is valid. What is passed along is a function's address, which `fire` takes as such.
-    unsafe {
-        ask!(RedisModule_CreateTimer(server.ctx, ms.into(), Some(fire), run as *mut c_void))
-    };
+    unsafe { ask!(RedisModule_CreateTimer(server.ctx, ms.into(), Some(fire), run as *mut c_void)) };
 }
 
 /// Calls `run` before the server looks for clients again.

@@ -36,10 +36,7 @@ impl Command for Handover {
         flags: c"write admin deny-script",
         categories: c"write admin dangerous slow",
         keys: None,
-        args: &[
-            arg(c"step", ArgKind::String),
-            multiple(arg(c"argument", ArgKind::String)),
-        ],
+        args: &[arg(c"step", ArgKind::String), multiple(arg(c"argument", ArgKind::String))],
     };
 
     fn run(call: &Call<'_>) -> Answer {
