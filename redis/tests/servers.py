@@ -11,7 +11,7 @@ import redis
 MODULE = os.environ["FIRN_MODULE"]
 BINARY = os.environ.get("REDIS_SERVER", "redis-server")
 # For what takes milliseconds on an idle machine, and much longer on a busy one.
-DEADLINE_S = 120
+DEADLINE_S = int(os.environ.get("FIRN_DEADLINE_S", 120))
 
 
 def until(what, deadline_s=DEADLINE_S):
