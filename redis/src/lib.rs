@@ -15,7 +15,7 @@ mod expiry;
 mod figures;
 mod glob;
 mod keeper;
-mod load;
+pub mod load;
 mod names;
 mod numbers;
 mod position;

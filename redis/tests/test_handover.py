@@ -62,10 +62,17 @@ def test_slots_move_beside_writers_with_all_their_keys(nodes):
         while not over.is_set():
             turn += 1
             key = f"w{turn % 200}"
-            counts[key] = own.execute_command("FIRN.INCRBY", key, 1)
+            try:
+                counts[key] = own.execute_command("FIRN.INCRBY", key, 1)
+            except redis.exceptions.ClusterError:
+                # It was told to try again more often than it does. Nothing was done.
+                continue
             if turn % 10 == 0 and turn // 10 < 1000:
-                own.execute_command("FIRN.DEL", f"k{turn // 10}")
-                removed.add(turn // 10)
+                try:
+                    own.execute_command("FIRN.DEL", f"k{turn // 10}")
+                    removed.add(turn // 10)
+                except redis.exceptions.ClusterError:
+                    pass
 
     writer = threading.Thread(target=write)
     writer.start()

@@ -2,6 +2,7 @@
 //!
 //! The server calls from one thread, or from several that hold its one lock. What it passes is valid during the call.
 
+#[cfg(not(test))]
 mod allocator;
 mod blocking;
 mod call;
