@@ -23,4 +23,5 @@ pages! {
     SeveralProcesses: "../guide/several-processes.md",
     C: "../guide/c.md",
     Python: "../guide/python.md",
+    Redis: "../guide/redis.md",
 }
