@@ -6,10 +6,8 @@
 //! There is no index of ends, which a restart would have to build, and which would take memory for each key. A thread
 //! walks through the pool when some key has ended, at most a tenth of the time, and queues what it finds.
 
-use crate::api::{Server, in_ms, now_ms};
-use crate::keeper::{self, Keeper};
+use crate::api::now_ms;
 use crate::names;
-use crate::refusal::Answer;
 use crate::value::Value;
 use firndex::Store;
 use std::collections::VecDeque;
@@ -23,9 +21,6 @@ use std::time::{Duration, Instant};
 const QUEUED_MAX: usize = 65_536;
 /// Keys that one step removes. At some microseconds each, other commands wait less than a millisecond.
 const STEP_KEYS: usize = 100;
-/// From one step to the next: if nothing waits, and if something does.
-const IDLE_MS: u32 = 100;
-const BUSY_MS: u32 = 1;
 /// Between two walks at least this, and this many times what the last one took.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 const PAUSE_TIMES: u32 = 9;
@@ -89,7 +84,8 @@ impl Expiry {
         self.over().len()
     }
 
-    fn take(&self) -> Vec<Vec<u8>> {
+    /// The keys of one step.
+    pub(crate) fn take(&self) -> Vec<Vec<u8>> {
         let mut over = self.over();
         let count = over.len().min(STEP_KEYS);
         over.drain(..count).collect()
@@ -175,43 +171,4 @@ fn walk(store: &Store, expiry: &Expiry, stop: &AtomicBool) -> Option<u64> {
         ControlFlow::Continue(())
     });
     matches!(walked, Ok(ControlFlow::Continue(()))).then_some(earliest_ms)
-}
-
-/// Removes some of the keys that are over, and comes again.
-pub(crate) fn step(server: Server) {
-    let mut next_ms = IDLE_MS;
-    // During a failover the stream must come to rest, and the server ends if a module disturbs that.
-    if server.is_master() && !server.must_be_silent() {
-        let queued = keeper::with(|keeper| {
-            keeper.expiry.set_master(true);
-            let expiry = Arc::clone(&keeper.expiry);
-            for key in expiry.take() {
-                if remove_if_over(keeper, server, &key)? {
-                    expiry.removed.fetch_add(1, Ordering::Relaxed);
-                }
-            }
-            Ok(expiry.queued())
-        });
-        if queued.is_ok_and(|queued| queued > 0) {
-            next_ms = BUSY_MS;
-        }
-    }
-    in_ms(server, next_ms, step);
-}
-
-/// Removes a key, unless it has a later end by now or is gone. Whether it did.
-fn remove_if_over(keeper: &mut Keeper, server: Server, key: &[u8]) -> Answer<bool> {
-    // A closed slot is its next owner's.
-    if keeper.admit(key).is_err() {
-        return Ok(false);
-    }
-    let is_over = match keeper.store.get(names::stored(key))? {
-        Some(stored) => Value::read(&stored).is_some_and(|value| value.has_ended(now_ms())),
-        None => false,
-    };
-    if is_over && keeper.remove(server, key)? {
-        server.signal_changed(key);
-        return Ok(true);
-    }
-    Ok(false)
 }

@@ -363,7 +363,7 @@ impl Keeper {
 
     /// The pool has all of a snapshot at `position`.
     pub(crate) fn is_at(&mut self, position: Position) -> Answer {
-        self.position = position.as_copied();
+        self.position = position.into_copy();
         self.is_fresh = false;
         self.slots = ClosedSlots::read(&self.store)?;
         self.expiry.reset();

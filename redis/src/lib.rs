@@ -6,11 +6,13 @@
 //! | `position` | where a pool stands in the stream, and what it skips |
 //! | `snapshot` | the module's part of an RDB |
 //! | `commands` | the commands |
-//! | `expiry`, `slots` | keys that end; slots of a cluster |
+//! | `expiry`, `ending` | keys that end: how they are found, and removed |
+//! | `slots` | slots of a cluster |
 //! | `api` | the server's interface; all unsafe code |
 
 mod api;
 mod commands;
+mod ending;
 mod expiry;
 mod figures;
 mod glob;

@@ -5,7 +5,7 @@ use crate::api::{
 };
 use crate::keeper::{self, Loading, with};
 use crate::settings::Settings;
-use crate::{commands, expiry, figures, snapshot};
+use crate::{commands, ending, figures, snapshot};
 use redis_module::raw;
 use std::ffi::c_int;
 
@@ -32,8 +32,8 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     (if is_loaded { raw::REDISMODULE_OK } else { raw::REDISMODULE_ERR }) as c_int
 }
 
-/// The server wants to unload the module. It may not: clients may be blocked, and threads are at work. A server does not
-/// ask at all if a module has a type, as this one does.
+/// The server wants to unload the module. It may not: clients may be blocked, and threads are at work. A server does
+/// not ask at all if a module has a type, as this one does.
 ///
 /// # Safety
 ///
@@ -76,7 +76,7 @@ fn load(ctx: *mut raw::RedisModuleCtx, server: Server, arguments: &[Vec<u8>]) ->
         Ok(())
     });
     soon(server, settle);
-    in_ms(server, 100, expiry::step);
+    in_ms(server, 100, ending::step);
     opened.is_ok()
 }
 

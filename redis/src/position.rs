@@ -47,7 +47,7 @@ impl Position {
     }
 
     /// That of a whole copy of a pool at this one.
-    pub(crate) fn as_copied(self) -> Position {
+    pub(crate) fn into_copy(self) -> Position {
         Position { is_own: false, is_exact: true, is_partial: false, ..self }
     }
 

@@ -1,6 +1,6 @@
 //! Memory from the server, so that it counts what the module takes.
 
-use super::raw;
+use redis_module::raw;
 use std::alloc::{GlobalAlloc, Layout, System};
 
 /// What the server's allocator aligns to.

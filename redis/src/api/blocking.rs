@@ -1,8 +1,10 @@
 //! Clients that wait for a thread, while the server goes on.
 
+use super::ask::ask;
 use super::call::Call;
-use super::{ask, guard, raw};
+use super::guard;
 use crate::refusal::Answer;
+use redis_module::raw;
 use std::ffi::{c_int, c_void};
 
 /// What a thread has found, as a reply to the client. It is built in the server's thread.

@@ -1,7 +1,9 @@
 //! A command under way: its arguments, its replies, its effects.
 
-use super::{Server, ask, raw};
+use super::Server;
+use super::ask::ask;
 use crate::refusal::{Answer, Refusal};
+use redis_module::raw;
 use std::ffi::{CStr, CString, c_char, c_int, c_longlong};
 use std::slice;
 
@@ -144,21 +146,21 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Sends an effect to replicas. Never to the append-only file: the pool has it already.
-pub(super) fn replicate(ctx: *mut raw::RedisModuleCtx, command: &'static CStr, args: [&[u8]; 3]) {
-    let [first, second, third] = args.map(|arg| (arg.as_ptr().cast::<c_char>(), arg.len()));
-    // SAFETY: the format announces three buffers, each as address and length. `A` keeps it out of the append-only file.
-    unsafe {
-        ask!(RedisModule_Replicate(
-            ctx,
-            command.as_ptr(),
-            c"Abbb".as_ptr(),
-            first.0,
-            first.1,
-            second.0,
-            second.1,
-            third.0,
-            third.1,
-        ))
-    };
+/// Copies of the module's arguments.
+///
+/// # Safety
+///
+/// `ctx` is the one of the module's loading, and `argv` has `argc` strings.
+pub(crate) unsafe fn arguments(
+    ctx: *mut raw::RedisModuleCtx,
+    argv: *mut *mut raw::RedisModuleString,
+    argc: c_int,
+) -> Vec<Vec<u8>> {
+    let count = usize::try_from(argc).unwrap_or(0);
+    if count == 0 {
+        return Vec::new();
+    }
+    // SAFETY: as this function's.
+    let call = unsafe { Call::new(ctx, std::slice::from_raw_parts(argv, count)) };
+    call.args_from(0).map(<[u8]>::to_vec).collect()
 }

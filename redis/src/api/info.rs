@@ -1,6 +1,8 @@
 //! The module's section of INFO.
 
-use super::{ask, guard, raw};
+use super::ask::ask;
+use super::guard;
+use redis_module::raw;
 use std::ffi::{CStr, CString, c_int};
 use std::sync::OnceLock;
 

@@ -1,6 +1,8 @@
 //! The module's part of a snapshot (RDB), written and read.
 
-use super::{Server, ask, guard, raw};
+use super::ask::ask;
+use super::{Server, guard};
+use redis_module::raw;
 use std::ffi::{CStr, c_int};
 use std::slice;
 use std::sync::OnceLock;

@@ -1,8 +1,10 @@
 //! Commands, as the server is told of them: flags, keys, categories, and what COMMAND DOCS shows.
 
+use super::ask::ask;
 use super::call::Call;
-use super::{ask, guarded, raw};
+use super::guarded;
 use crate::refusal::{Answer, Refusal};
+use redis_module::raw;
 use std::ffi::{CStr, c_int};
 use std::ptr::{null, null_mut};
 use std::slice;

@@ -1,43 +1,14 @@
 //! The server around the module: its log, its clock, its events, and commands of its own.
 
-use super::{ask, raw};
-use std::ffi::{CStr, CString, c_int, c_longlong, c_void};
-use std::ptr::null_mut;
-
-/// How loud a line in the server's log is.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Level {
-    Notice,
-    Warning,
-}
-
-/// Writes a line to the server's log.
-pub(crate) fn log(level: Level, text: &str) {
-    let level = match level {
-        Level::Notice => c"notice",
-        Level::Warning => c"warning",
-    };
-    let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
-    // SAFETY: without a context the server logs all the same; the format takes the one text.
-    unsafe {
-        if let Some(log) = raw::RedisModule_Log {
-            log(null_mut(), level.as_ptr(), c"firn: %s".as_ptr(), text.as_ptr());
-        }
-    }
-}
+use super::ask::ask;
+use redis_module::raw;
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 /// Ends a child that writes a snapshot, as one that has failed. Nothing of what it has inherited is closed: that is the
 /// parent's.
 pub(crate) fn end_child() -> ! {
     // SAFETY: it ends the process.
     unsafe { libc::_exit(1) }
-}
-
-/// Milliseconds since 1970.
-pub(crate) fn now_ms() -> u64 {
-    // SAFETY: it only reads the clock.
-    let now: c_longlong = unsafe { ask!(RedisModule_Milliseconds()) };
-    u64::try_from(now).unwrap_or(0)
 }
 
 /// What the server tells of itself.
@@ -90,7 +61,7 @@ impl Server {
 
     /// Sends an effect to replicas.
     pub(crate) fn replicate(self, command: &'static CStr, args: [&[u8]; 3]) {
-        super::call::replicate(self.ctx, command, args);
+        replicate(self.ctx, command, args);
     }
 
     /// As [`Call::signal_changed`](super::Call::signal_changed).
@@ -225,21 +196,21 @@ pub(crate) unsafe fn initialize(ctx: *mut raw::RedisModuleCtx, name: &CStr) -> b
     result == raw::REDISMODULE_OK as c_int
 }
 
-/// Copies of the module's arguments.
-///
-/// # Safety
-///
-/// `ctx` is the one of the module's loading, and `argv` has `argc` strings.
-pub(crate) unsafe fn arguments(
-    ctx: *mut raw::RedisModuleCtx,
-    argv: *mut *mut raw::RedisModuleString,
-    argc: c_int,
-) -> Vec<Vec<u8>> {
-    let count = usize::try_from(argc).unwrap_or(0);
-    if count == 0 {
-        return Vec::new();
-    }
-    // SAFETY: as this function's.
-    let call = unsafe { super::Call::new(ctx, std::slice::from_raw_parts(argv, count)) };
-    call.args_from(0).map(<[u8]>::to_vec).collect()
+/// Sends an effect to replicas. Never to the append-only file: the pool has it already.
+fn replicate(ctx: *mut raw::RedisModuleCtx, command: &'static CStr, args: [&[u8]; 3]) {
+    let [first, second, third] = args.map(|arg| (arg.as_ptr().cast::<c_char>(), arg.len()));
+    // SAFETY: the format announces three buffers, each as address and length. `A` keeps it out of the append-only file.
+    unsafe {
+        ask!(RedisModule_Replicate(
+            ctx,
+            command.as_ptr(),
+            c"Abbb".as_ptr(),
+            first.0,
+            first.1,
+            second.0,
+            second.1,
+            third.0,
+            third.1,
+        ))
+    };
 }

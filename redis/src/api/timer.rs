@@ -1,6 +1,8 @@
 //! Calls at a later time, from the server's own loop.
 
-use super::{Server, ask, guard, raw};
+use super::ask::ask;
+use super::{Server, guard};
+use redis_module::raw;
 use std::ffi::c_void;
 
 /// Calls `run` in so many milliseconds.

@@ -1,6 +1,6 @@
 //! Numbers.
 
-use super::{CHANGES, KEY, arg, one_key};
+use super::spec::{CHANGES, KEY, arg, one_key};
 use crate::api::{ArgKind, Call, Command, Spec};
 use crate::keeper::with;
 use crate::numbers::integer;

@@ -1,6 +1,6 @@
 //! When keys end.
 
-use super::{KEY, LOOKS, arg, one_key};
+use super::spec::{KEY, LOOKS, arg, one_key};
 use crate::api::{ArgKind, Call, Command, Spec, now_ms};
 use crate::keeper::with;
 use crate::numbers::{Time, ends_ms, integer};

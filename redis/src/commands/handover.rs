@@ -9,7 +9,7 @@
 //! On the target the slots are closed from before the first `TAKE` until they are its own. So no scan shows a key at
 //! both nodes, and no node answers for a key that the other one may have changed.
 
-use super::{arg, multiple};
+use super::spec::{arg, multiple};
 use crate::api::{ArgKind, Call, Command, Spec, block, guarded};
 use crate::keeper::{FOREIGN, with};
 use crate::names;

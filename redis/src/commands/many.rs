@@ -1,6 +1,6 @@
 //! Commands on several keys.
 
-use super::{KEY, LOOKS, OVERWRITES, READS, REMOVES, arg, multiple};
+use super::spec::{KEY, LOOKS, OVERWRITES, READS, REMOVES, arg, multiple};
 use crate::api::{Arg, ArgKind, Call, Command, Keys, Spec};
 use crate::keeper::with;
 use crate::refusal::{Answer, Refusal};

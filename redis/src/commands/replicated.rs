@@ -1,6 +1,6 @@
 //! The commands that carry a master's effects to its replicas.
 
-use super::{KEY, OVERWRITES, REMOVES, arg, one_key};
+use super::spec::{KEY, OVERWRITES, REMOVES, arg, one_key};
 use crate::api::{Arg, ArgKind, Call, Command, Level, Spec, log};
 use crate::keeper::{Effect, FOREIGN, stamp_of, with};
 use crate::refusal::{Answer, Refusal};

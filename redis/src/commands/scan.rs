@@ -1,6 +1,6 @@
 //! `FIRN.SCAN`. The pool finds keys from a cursor on by reading all of it now and then, so this is a thread's work.
 
-use super::{arg, optional, with_token};
+use super::spec::{arg, optional, with_token};
 use crate::api::{ArgKind, Call, Command, Spec, block, guarded, now_ms};
 use crate::glob;
 use crate::keeper::with;

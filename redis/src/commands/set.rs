@@ -1,6 +1,6 @@
 //! `FIRN.SET`, with the options of Redis' own.
 
-use super::{CHANGES, KEY, arg, one_key, optional, token, with_token};
+use super::spec::{CHANGES, KEY, arg, one_key, optional, token, with_token};
 use crate::api::{Arg, ArgKind, Call, Command, Spec, now_ms};
 use crate::keeper::with;
 use crate::numbers::{Time, ends_ms, integer};

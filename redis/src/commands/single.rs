@@ -1,6 +1,6 @@
 //! Commands on one value: look-up, removal, compare and swap.
 
-use super::{CHANGES, KEY, READS, arg, one_key};
+use super::spec::{CHANGES, KEY, READS, arg, one_key};
 use crate::api::{ArgKind, Call, Command, Spec};
 use crate::keeper::with;
 use crate::refusal::Answer;
