@@ -11,8 +11,8 @@
 //!
 //! A pair is the lengths of key and value in 4 bytes each, the stored key, the stored value. The child that writes a
 //! snapshot is a guest of its parent: it reads the pool while the parent changes it, a part at a time. So what it
-//! writes is of no one moment, but each key that was there throughout is in it. The position is that of the fork. The effects
-//! behind it come to the replica in the stream, and make the copy right.
+//! writes is of no one moment, but each key that was there throughout is in it. The position is that of the fork. The
+//! effects behind it come to the replica in the stream, and make the copy right.
 
 use crate::api::{Broken, Level, RdbReader, RdbWriter, Server, log};
 use crate::keeper::{Keeper, Loading, with};
