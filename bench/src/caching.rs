@@ -1,7 +1,7 @@
 //! Contenders that are caches of one type.
 
 use crate::cache::{Cache, Opened, Room};
-use crate::choices::Suite;
+use crate::choices::{CachePart, Suite};
 use crate::contender::Contender;
 use crate::map::Map;
 use crate::measured::{End, Measured, Rows};
@@ -121,7 +121,7 @@ impl<C: Cache + 'static> Contender for Caching<C> {
             return Ok(Vec::new());
         }
         let mut rows = cache::round(&self.name, &self.make, &self.measured, setting)?;
-        if setting.threads == 1 {
+        if setting.threads == 1 && setting.cache_parts.has(CachePart::Restarts) {
             rows.extend(cache::restarts(self, self.measured.ends, setting)?);
         }
         Ok(rows)

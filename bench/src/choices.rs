@@ -72,6 +72,30 @@ impl Choices {
     }
 }
 
+/// A part of suite `cache`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CachePart {
+    /// Bytes beside a pair
+    Memory,
+    /// Hit ratios on traces
+    Ratios,
+    /// Rates
+    Rates,
+    /// Opening after the process ended
+    Restarts,
+}
+
+/// The parts of suite `cache` to measure; none: all.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CacheParts(pub Vec<CachePart>);
+
+impl CacheParts {
+    /// Whether a part is wanted.
+    pub(crate) fn has(&self, part: CachePart) -> bool {
+        self.0.is_empty() || self.0.contains(&part)
+    }
+}
+
 /// What a pool of suite `open` is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 pub enum Kind {

@@ -1,6 +1,6 @@
 //! What can be chosen on the command line.
 
-use crate::choices::{Choices, Kind, Logging, Openings, Part, State};
+use crate::choices::{CachePart, Choices, Kind, Logging, Openings, Part, State};
 use crate::medium::Medium;
 use crate::suite::open;
 use clap::{Args, ValueEnum};
@@ -75,6 +75,9 @@ pub struct Options {
     /// Parts of suite durable [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     pub parts: Vec<Part>,
+    /// Parts of suite cache [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub cache_parts: Vec<CachePart>,
     /// Directory for the pools of suites durable and open, such as /dev/shm [default: beside their logs in --directory]
     #[arg(long)]
     pub pools: Option<PathBuf>,

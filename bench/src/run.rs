@@ -2,7 +2,7 @@
 
 use crate::byte_store::Reopens;
 use crate::ceilings::Ceilings;
-use crate::choices::Suite;
+use crate::choices::{CacheParts, Suite};
 use crate::contender::Contender;
 use crate::ground::{self, Ground};
 use crate::kept::Kept;
@@ -274,6 +274,7 @@ impl Runner<'_> {
             grow_from: options.grow_from(),
             again: options.again.clone(),
             durable: options.durable(),
+            cache_parts: CacheParts(options.cache_parts.clone()),
             openings: options.openings(),
             kept: Arc::clone(&self.kept),
             ceilings: None,

@@ -1,7 +1,7 @@
 //! What one measurement is of.
 
 use crate::ceilings::Ceilings;
-use crate::choices::{Choices, Openings};
+use crate::choices::{CacheParts, Choices, Openings};
 use crate::kept::Kept;
 use crate::medium::Medium;
 use crate::row::Row;
@@ -47,6 +47,8 @@ pub struct Setting {
     pub again: Option<Vec<OsString>>,
     /// The choices for suite `durable`.
     pub durable: Choices,
+    /// The parts of suite `cache`.
+    pub cache_parts: CacheParts,
     /// The choices for suite `open`.
     pub openings: Openings,
     /// Files that suite `open` keeps from round to round.
@@ -75,6 +77,7 @@ impl Setting {
             grow_from: 0,
             again: None,
             durable: Choices::default(),
+            cache_parts: CacheParts::default(),
             openings: Openings::default(),
             kept: Arc::default(),
             ceilings: None,

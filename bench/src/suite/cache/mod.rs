@@ -31,6 +31,7 @@ mod restart;
 pub(crate) use restart::{restarts, warm};
 
 use crate::cache::{Cache, Room};
+use crate::choices::CachePart;
 use crate::measured::{Measured, Rows};
 use crate::row::Row;
 use crate::setting::Setting;
@@ -55,15 +56,19 @@ pub(crate) fn round<C: Cache>(
     let pairs = Pairs::new(setting.seed);
     let trial = Trial { name, setting, pairs: &pairs };
     let mut rows = Vec::new();
-    if setting.threads == 1 && measured.rows == Rows::All {
-        // Before anything else leaves memory behind.
+    let has = |part| setting.cache_parts.has(part);
+    let is_alone = setting.threads == 1 && measured.rows == Rows::All;
+    // Before anything else leaves memory behind.
+    if is_alone && has(CachePart::Memory) {
         rows.extend(trial.memory(make)?);
+    }
+    if is_alone && has(CachePart::Ratios) {
         rows.extend(trial.ratios(make, measured)?);
     }
-    if measured.rows != Rows::Restarts {
+    if measured.rows != Rows::Restarts && has(CachePart::Rates) {
         rows.push(trial.get_hit(make)?);
     }
-    if measured.rows == Rows::All {
+    if measured.rows == Rows::All && has(CachePart::Rates) {
         rows.extend([trial.put_evict(make)?, trial.get_or_put(make)?]);
     }
     Ok(rows)
