@@ -26,6 +26,7 @@
 mod batches;
 mod check;
 mod contest;
+mod demand;
 mod empty;
 mod expiry;
 mod hits;
@@ -43,6 +44,7 @@ mod tests;
 mod walk;
 
 pub use batches::KEYS_AHEAD;
+pub use demand::Demand;
 pub use open::{CAPACITY_MIN, capacity_of, recorded_ms, segment_log2};
 pub use stats::CacheStats;
 pub use walk::Walk;
@@ -61,7 +63,6 @@ use segments::{Lists, Queue, Segment};
 use sketch::Sketch;
 use space::Stream;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Locks on keys. Each key has one of them, by its hash.
 const LOCKS: u64 = if cfg!(feature = "simulated") { 4 } else { 1024 };
@@ -116,17 +117,6 @@ impl std::fmt::Debug for Settings {
             .field("capacity_bytes", &self.capacity_bytes)
             .finish_non_exhaustive()
     }
-}
-
-/// What has to be there for a [put](Cache::put_if).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Demand<'a> {
-    /// Whatever there is.
-    Nothing,
-    /// The key is not there.
-    Absent,
-    /// This value.
-    Value(&'a [u8]),
 }
 
 /// Why nothing was put.
@@ -313,22 +303,6 @@ impl<M: Medium> Cache<M> {
         }
     }
 
-    fn meets(&self, demand: Demand<'_>, hash: u64, key: &[u8]) -> bool {
-        let guard = self.epochs.pin();
-        let found = self.find(hash, key, &guard).map(|(_, _, entry)| entry);
-        self.is_met(demand, found.as_ref())
-    }
-
-    /// Whether a demand is met by what was found.
-    fn is_met(&self, demand: Demand<'_>, found: Option<&Entry<'_>>) -> bool {
-        let current = found.filter(|entry| self.is_current(entry.stamp));
-        match demand {
-            Demand::Nothing => true,
-            Demand::Absent => current.is_none(),
-            Demand::Value(expected) => current.is_some_and(|entry| entry.value == expected),
-        }
-    }
-
     /// Where a key's new item belongs, and its hits: where the former one is, with what that one had.
     fn standing(&self, hash: u64, key: &[u8]) -> (Queue, u8) {
         let guard = self.epochs.pin();
@@ -391,54 +365,6 @@ impl<M: Medium> Cache<M> {
     /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Figures of the cache. What an opening has found is [counted](Cache::count_all) before.
-    pub fn stats(&self) -> CacheStats {
-        self.count_all();
-        let with_items = self.segments.iter().filter(|one| one.has_items());
-        let entry_bytes = with_items.map(|one| one.live_bytes.load(Ordering::Relaxed)).sum();
-        let (index_segments, [oldest_put, oldest_kept]) = {
-            let lists = self.lists.lock();
-            (lists.index_segments, [Queue::Small, Queue::Main].map(|queue| self.age(&lists, queue)))
-        };
-        let bytes = self.arena.segment_bytes();
-        CacheStats {
-            hits: self.counted(Count::Hits),
-            misses: self.counted(Count::Misses),
-            insertions: self.counted(Count::Insertions),
-            evictions: self.counted(Count::Evictions),
-            expired: self.counted(Count::Expired),
-            refused: self.counted(Count::Refused),
-            kept: self.counted(Count::Kept),
-            hits_ever: self.looked_up()[0],
-            misses_ever: self.looked_up()[1],
-            entries: self.len(),
-            entry_bytes,
-            index_bytes: u64::from(index_segments) * bytes,
-            pool_bytes: self.arena.pool().superblock().end,
-            capacity_bytes: self.settings.capacity_bytes,
-            volatile_bytes: self.hits.bytes()
-                + self.sketch.bytes()
-                + self.wheel.bytes()
-                + size_of_val(&*self.segments) as u64,
-            oldest_put,
-            oldest_kept,
-        }
-    }
-
-    /// How long ago the oldest segment of a queue was begun that has items.
-    fn age(&self, lists: &Lists, queue: Queue) -> Duration {
-        let has_items = |&&(number, sequence): &&(u32, u64)| {
-            let segment = &self.segments[number as usize];
-            segment.sequence.load(Ordering::Relaxed) == sequence
-                && segment.has_items()
-                && segment.live.load(Ordering::Relaxed) > 0
-        };
-        let oldest = lists.queues[queue as usize].iter().find(has_items);
-        oldest.map_or(Duration::ZERO, |&(number, _)| {
-            Duration::from_millis(self.now_ms().saturating_sub(self.arena.time(number)))
-        })
     }
 
     /// Most bytes of an item: a quarter of the cache.

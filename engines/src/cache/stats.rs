@@ -1,5 +1,9 @@
 //! Figures of a cache.
 
+use super::segments::{Lists, Queue};
+use super::{Cache, Count};
+use pmem::Medium;
+use pmem::sync::Ordering;
 use std::ops::Sub;
 use std::time::Duration;
 
@@ -68,5 +72,55 @@ impl Sub for CacheStats {
             kept: self.kept.saturating_sub(before.kept),
             ..self
         }
+    }
+}
+
+impl<M: Medium> Cache<M> {
+    /// Figures of the cache. What an opening has found is [counted](Cache::count_all) before.
+    pub fn stats(&self) -> CacheStats {
+        self.count_all();
+        let with_items = self.segments.iter().filter(|one| one.has_items());
+        let entry_bytes = with_items.map(|one| one.live_bytes.load(Ordering::Relaxed)).sum();
+        let (index_segments, [oldest_put, oldest_kept]) = {
+            let lists = self.lists.lock();
+            (lists.index_segments, [Queue::Small, Queue::Main].map(|queue| self.age(&lists, queue)))
+        };
+        let bytes = self.arena.segment_bytes();
+        CacheStats {
+            hits: self.counted(Count::Hits),
+            misses: self.counted(Count::Misses),
+            insertions: self.counted(Count::Insertions),
+            evictions: self.counted(Count::Evictions),
+            expired: self.counted(Count::Expired),
+            refused: self.counted(Count::Refused),
+            kept: self.counted(Count::Kept),
+            hits_ever: self.looked_up()[0],
+            misses_ever: self.looked_up()[1],
+            entries: self.len(),
+            entry_bytes,
+            index_bytes: u64::from(index_segments) * bytes,
+            pool_bytes: self.arena.pool().superblock().end,
+            capacity_bytes: self.settings.capacity_bytes,
+            volatile_bytes: self.hits.bytes()
+                + self.sketch.bytes()
+                + self.wheel.bytes()
+                + size_of_val(&*self.segments) as u64,
+            oldest_put,
+            oldest_kept,
+        }
+    }
+
+    /// How long ago the oldest segment of a queue was begun that has items.
+    fn age(&self, lists: &Lists, queue: Queue) -> Duration {
+        let has_items = |&&(number, sequence): &&(u32, u64)| {
+            let segment = &self.segments[number as usize];
+            segment.sequence.load(Ordering::Relaxed) == sequence
+                && segment.has_items()
+                && segment.live.load(Ordering::Relaxed) > 0
+        };
+        let oldest = lists.queues[queue as usize].iter().find(has_items);
+        oldest.map_or(Duration::ZERO, |&(number, _)| {
+            Duration::from_millis(self.now_ms().saturating_sub(self.arena.time(number)))
+        })
     }
 }
